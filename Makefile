@@ -1,0 +1,167 @@
+# faasrl-mpa. `make help` lists what can be asked for; `make run` and `make test` set up all they need.
+
+BUILD   ?= build
+CC      ?= gcc
+VERSION ?= 0.1.0
+PYTHON  ?= /usr/bin/python3
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wpointer-arith -Wwrite-strings -Wformat=2 -Wvla -Werror
+# A message that is cut at the end of its buffer is what we want from snprintf.
+ifeq ($(findstring clang,$(CC)),)
+WARN += -Wno-format-truncation
+endif
+LIBS := libcurl libuv jansson yaml-0.1 openssl
+
+# Set for the instrumented builds, e.g. SANITIZE=address,undefined BUILD=build/asan.
+SANITIZE ?=
+OPT      ?= -O2
+CFLAGS   += -std=gnu17 $(OPT) -g -fno-omit-frame-pointer -fno-common $(WARN) -Ipkg \
+            -D_GNU_SOURCE -DFAASRL_VERSION='"$(VERSION)"'
+LDFLAGS  += -Wl,--as-needed
+ifneq ($(SANITIZE),)
+CFLAGS   += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
+LDFLAGS  += -fsanitize=$(SANITIZE)
+else
+CFLAGS   += -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
+LDFLAGS  += -pie -Wl,-z,relro,-z,now
+endif
+# Found when first needed, after `deps` may have installed them.
+PKG_CFLAGS = $(shell pkg-config --cflags $(LIBS))
+PKG_LIBS   = $(shell pkg-config --libs $(LIBS)) -lm -lpthread
+
+LIB_SRC  := $(sort $(wildcard pkg/*/*.c))
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
+LIB      := $(BUILD)/libfaasrl.a
+PROGRAMS := faasrl-mpa mpactl
+TESTS    := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/*_test.c)))
+
+FUNCTION := $(BUILD)/function.tar
+LOAD     := $(BUILD)/load
+
+DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev libyaml-dev \
+              libssl-dev
+DEPS_UNIT  := libcmocka-dev libmicrohttpd-dev
+DEPS_CLANG := clang libclang-rt-14-dev
+DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck
+DEPS_E2E   := python3-pytest python3-yaml valgrind
+
+.DEFAULT_GOAL := all
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | \
+	    awk -F ':.*## ' '{ printf "  %-14s %s\n", $$1, $$2 }'
+
+# --- building ---------------------------------------------------------------------------------
+.PHONY: all
+all: $(PROGRAMS:%=$(BUILD)/%) ## build the controller (build/faasrl-mpa) and build/mpactl
+
+# $(call need,NAME,PACKAGES): installs packages once, before the first target that needs them.
+define need
+$(BUILD)/.need-$(1):
+	@tools/need $(2)
+	@mkdir -p $$(@D) && touch $$@
+endef
+$(eval $(call need,build,$(DEPS_BUILD)))
+$(eval $(call need,unit,$(DEPS_BUILD) $(DEPS_UNIT)))
+$(eval $(call need,clang,$(DEPS_CLANG)))
+$(eval $(call need,lint,$(DEPS_LINT)))
+$(eval $(call need,e2e,$(DEPS_E2E)))
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/.need-build
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	@$(CC) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(LIB): $(LIB_OBJ)
+	@rm -f $@ && ar rcs $@ $^
+
+$(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(p)/*.c))))
+$(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+
+# --- running ----------------------------------------------------------------------------------
+.PHONY: run demo
+run: demo ## show the main job (on the local cluster, until the simulator is here)
+demo: all $(FUNCTION) $(LOAD) cluster-up ## scale a function on the local cluster, watched live
+	@tests/demo
+
+# --- the local cluster and what runs on it ------------------------------------------------------
+.PHONY: cluster-up cluster-down
+cluster-up: ## start the real Kubernetes of the tests
+	@tests/cluster/cluster up
+cluster-down: ## end it and leave nothing behind
+	@tests/cluster/cluster down
+
+$(BUILD)/function: $(wildcard tests/functions/*.c tests/functions/*.h) | $(BUILD)/.need-unit
+	@echo "  LD    $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %_test.c,$(filter %.c,$^)) -lmicrohttpd -lm -lpthread
+$(FUNCTION): $(BUILD)/function tools/image.py
+	@tools/image.py --out $@ --name local/function:1 --entrypoint /function --user 65532 --libs \
+	    $<:/function
+$(LOAD): $(wildcard tests/load/*.go) tests/load/go.mod
+	@tools/need-go
+	@cd tests/load && go build -o $(abspath $@) .
+
+# --- testing ------------------------------------------------------------------------------------
+.PHONY: test unit sanitize fuzz e2e lint fmt
+test: ## everything: both compilers, lint, unit tests, sanitizers, fuzzers, end to end
+	@tests/run
+
+$(BUILD)/test/%: $(BUILD)/obj/tests/unit/%.o $(LIB) | $(BUILD)/.need-unit
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) -lcmocka -lmicrohttpd $(PKG_LIBS)
+$(BUILD)/test/functions_test: $(wildcard tests/functions/*.c tests/functions/*.h) | $(BUILD)/.need-unit
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/server.c,$(filter %.c,$^)) -lcmocka -lm
+.PRECIOUS: $(BUILD)/obj/tests/unit/%.o
+$(TESTS:%=$(BUILD)/obj/tests/unit/%.o): | $(BUILD)/.need-unit
+
+unit: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/functions_test ## run the unit tests of this build
+	@for t in $^; do echo "== $$t"; $$t || exit 1; done
+
+sanitize: ## the unit tests under ASan+UBSan and under TSan
+	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined unit
+	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread unit
+
+FUZZ_SECONDS ?= 8
+FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
+FUZZ_FLAGS := -std=gnu17 -O1 -g -Ipkg -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
+              -fno-sanitize-recover=all
+$(BUILD)/fuzz/%: tests/fuzz/%_fuzz.c $(LIB_SRC) | $(BUILD)/.need-build $(BUILD)/.need-clang
+	@mkdir -p $(@D)
+	@echo "  FUZZ  $@"
+	@clang $(FUZZ_FLAGS) $(PKG_CFLAGS) -o $@ $(filter %.c,$^) $(PKG_LIBS)
+fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%) ## run each fuzzer for FUZZ_SECONDS
+	@for f in $(FUZZERS); do echo "== fuzz $$f"; mkdir -p $(BUILD)/fuzz/found/$$f; \
+	    $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=1024 -timeout=5 \
+	        -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=0 -verbosity=0 \
+	        $(BUILD)/fuzz/found/$$f tests/fuzz/corpus/$$f || exit 1; done
+
+# The controller that the end-to-end tests run; the sanitized one finds more.
+CONTROLLER ?= build/faasrl-mpa
+e2e: all $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
+	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(PYTEST)
+
+lint: | $(BUILD)/.need-build $(BUILD)/.need-unit $(BUILD)/.need-lint ## clang-format, clang-tidy, cppcheck, shellcheck
+	@tools/lint
+fmt: | $(BUILD)/.need-lint ## format the C sources
+	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+# --- measuring, packing, cleaning ---------------------------------------------------------------
+.PHONY: bench image clean
+bench: all $(FUNCTION) | $(BUILD)/.need-e2e ## measure speed and memory, into build/bench.json
+	@tests/bench
+image: $(BUILD)/faasrl-mpa.tar ## an OCI image of the controller, without Docker: build/faasrl-mpa.tar
+$(BUILD)/faasrl-mpa.tar: $(BUILD)/faasrl-mpa tools/image.py
+	@tools/image.py --out $@ --name faasrl-mpa:$(VERSION) --entrypoint /faasrl-mpa --user 65532 \
+	    --libs $<:/faasrl-mpa
+	@ls -l $@ | awk '{ printf "  IMAGE %s, %.1f MiB\n", $$NF, $$5 / 1048576 }'
+clean: ## remove what was built (the cluster must be down)
+	@if [ -e build/cluster/up ]; then echo "make clean: the cluster is up: make cluster-down first"; exit 1; fi
+	rm -rf build
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
