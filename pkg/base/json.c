@@ -1,0 +1,18 @@
+#include "base/base.h"
+
+json_t *json_path(const json_t *root, ...)
+{
+    va_list keys;
+    va_start(keys, root);
+    const json_t *at = root;
+    for (const char *key; at && (key = va_arg(keys, const char *));)
+        at = json_object_get(at, key);
+    va_end(keys);
+    return (json_t *)(uintptr_t)at;
+}
+
+const char *json_str(const json_t *value)
+{
+    const char *s = json_string_value(value);
+    return s ? s : "";
+}

@@ -1,0 +1,55 @@
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void *or_abort(void *p)
+{
+    if (p == NULL) {
+        fputs("out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+    return or_abort(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *xrealloc(void *p, size_t n, size_t size)
+{
+    return or_abort(reallocarray(p, n ? n : 1, size ? size : 1));
+}
+
+char *xstrdup(const char *s)
+{
+    return s ? or_abort(strdup(s)) : NULL;
+}
+
+char *xasprintf(const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int n = vasprintf(&text, fmt, args);
+    va_end(args);
+    return or_abort(n < 0 ? NULL : text);
+}
+
+void string_set(char **slot, const char *value)
+{
+    char *copy = xstrdup(value);
+    free(*slot);
+    *slot = copy;
+}
+
+void cleanup_free_(void *p)
+{
+    free(*(void **)p);
+}
+
+void cleanup_json_(json_t **p)
+{
+    json_decref(*p);
+}
