@@ -1,0 +1,75 @@
+/* mpactl: the user's tool. Finds the subcommand and leaves the rest to it. */
+#include "mpactl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifndef FAASRL_VERSION
+#define FAASRL_VERSION "unknown"
+#endif
+
+static const struct command {
+    const char *name, *usage, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"validate", "-f FILE|- [-f FILE…]", "check manifests as the API server would, without one",
+     cmd_validate},
+};
+
+void mpactl_error(const char *fmt, ...)
+{
+    va_list args;
+
+    fputs("mpactl: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static void print_help(FILE *out)
+{
+    fputs("mpactl works with MultidimPodAutoscalers.\n\nUsage:\n", out);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        fprintf(out, "  mpactl %s %s\n      %s\n", commands[i].name, commands[i].usage,
+                commands[i].summary);
+    fputs("  mpactl help\n  mpactl --version\n\n"
+          "Exit status: 0 fine, 1 failure, 2 wrong usage.\n",
+          out);
+}
+
+static bool is_any(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+/* Output that could not be written must not look like success. */
+static int finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    mpactl_error("output: it could not be written: check the disk or the pipe it goes to");
+    return EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (is_any(argv[1], "help", "--help", "-h")) {
+        print_help(stdout);
+        return finish(EXIT_FINE);
+    }
+    if (is_any(argv[1], "version", "--version", "-V")) {
+        puts("mpactl " FAASRL_VERSION);
+        return finish(EXIT_FINE);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return finish(commands[i].run(argc - 1, argv + 1));
+    }
+    mpactl_error("%s: there is no such command: see mpactl help", argv[1]);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,15 @@
+/* The subcommands of mpactl. Each gets its own name as argv[0] and gives back the exit status: 0
+ * fine, 1 failure, 2 wrong usage. */
+#ifndef FAASRL_MPACTL_H
+#define FAASRL_MPACTL_H
+
+#include "base/base.h"
+
+enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+/* Writes "mpactl: " and the message, which reads "what: why: what to do", to stderr. */
+void mpactl_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+int cmd_validate(int argc, char **argv);
+
+#endif
