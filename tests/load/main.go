@@ -1,0 +1,139 @@
+// Load replays a trace of request rates against an HTTP server. The loop is open: requests go out
+// when the trace says, however long the server takes, as the callers of a function do.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+)
+
+const (
+	mostRequests  = 1_000_000
+	highestRate   = 2000
+	longestRun    = 6 * time.Hour
+	progressEvery = 5 * time.Second
+)
+
+type options struct {
+	target, trace           string
+	scale, maxRate          float64
+	step, duration, timeout time.Duration
+	noKeepAlive, json       bool
+}
+
+func parseOptions() (o options) {
+	flag.StringVar(&o.target, "target", "", "URL to request")
+	flag.StringVar(&o.trace, "trace", "",
+		"file with a rate per line, or steps as 10@30s,10-40@1m (requests per second)")
+	flag.Float64Var(&o.scale, "scale", 1, "factor on all rates")
+	flag.DurationVar(&o.step, "step", time.Second, "how long each line of a trace file lasts")
+	flag.Float64Var(&o.maxRate, "max-rate", 500, "highest rate; higher ones are cut to it")
+	flag.DurationVar(&o.duration, "duration", longestRun, "end after this, if the trace is longer")
+	flag.DurationVar(&o.timeout, "timeout", 5*time.Second, "a request fails after this")
+	flag.BoolVar(&o.noKeepAlive, "no-keepalive", true,
+		"connect anew for each request: a Service spreads connections, not requests, over pods")
+	flag.BoolVar(&o.json, "json", false, "print no progress, and the summary on one line")
+	flag.Parse()
+	return o
+}
+
+func (o options) check() error {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("%q: unexpected argument", flag.Arg(0))
+	case o.target == "" || o.trace == "":
+		return errors.New("--target and --trace are needed")
+	case !(o.scale > 0 && o.scale <= 1000):
+		return errors.New("--scale: must be above 0 and at most 1000")
+	case !(o.maxRate > 0 && o.maxRate <= highestRate):
+		return fmt.Errorf("--max-rate: must be above 0 and at most %d", highestRate)
+	case o.step < time.Millisecond || o.step > time.Hour:
+		return errors.New("--step: must be from 1ms to 1h")
+	case o.duration <= 0 || o.duration > longestRun:
+		return fmt.Errorf("--duration: must be above 0 and at most %s", longestRun)
+	case o.timeout <= 0 || o.timeout > time.Minute:
+		return errors.New("--timeout: must be above 0 and at most 1m")
+	}
+	return checkTarget(o.target)
+}
+
+func (o options) boundedTrace() (trace, error) {
+	t, err := loadTrace(o.trace, o.step)
+	if err != nil {
+		return nil, err
+	}
+	t, cut := t.bound(o.scale, o.maxRate, o.duration)
+	if cut > 0 {
+		fmt.Fprintf(os.Stderr, "load: %d steps cut to --max-rate %g\n", cut, o.maxRate)
+	}
+	if t.requests() > mostRequests {
+		return nil, fmt.Errorf("trace: %.0f requests, more than %d", t.requests(), mostRequests)
+	}
+	return t, nil
+}
+
+func (o options) attack(t trace, progress io.Writer) *report {
+	// Enough workers for every request that can be under way; fewer would close the loop.
+	workers := uint64(math.Ceil(o.maxRate*o.timeout.Seconds())) + 1
+	attacker := vegeta.NewAttacker(vegeta.Client(newClient(o.timeout, o.noKeepAlive)),
+		vegeta.MaxWorkers(workers), vegeta.MaxBody(0))
+	targeter := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: o.target})
+	pacer := &tracePacer{trace: t}
+
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+
+	r := newReport(t, time.Now())
+	results := attacker.Attack(targeter, pacer, 0, "")
+	for {
+		select {
+		case result, ok := <-results:
+			if !ok {
+				r.finish(pacer.lag)
+				return r
+			}
+			r.add(result)
+		case <-ticker.C:
+			r.progress(progress, progressEvery)
+		case <-interrupts:
+			attacker.Stop()
+		}
+	}
+}
+
+func run(o options) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	t, err := o.boundedTrace()
+	if err != nil {
+		return err
+	}
+	progress, indent := io.Writer(os.Stderr), "  "
+	if o.json {
+		progress, indent = io.Discard, ""
+	}
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetIndent("", indent)
+	return encoder.Encode(o.attack(t, progress))
+}
+
+func main() {
+	if err := run(parseOptions()); err != nil {
+		fmt.Fprintf(os.Stderr, "load: %v\n", err)
+		os.Exit(1)
+	}
+}
