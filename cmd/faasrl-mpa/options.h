@@ -1,0 +1,31 @@
+/* Every option of the controller, with its default and its bounds, stands in one table. */
+#ifndef FAASRL_OPTIONS_H
+#define FAASRL_OPTIONS_H
+
+#include "base/base.h"
+
+#define OPTIONS_MAX_NAMESPACES 64
+
+struct options {
+    const char *kubeconfig, *context;
+    const char *namespaces[OPTIONS_MAX_NAMESPACES + 1]; /* NULL-terminated; empty: all */
+    size_t namespace_count;
+    const char *prometheus_url, *prometheus_ca_file, *prometheus_cert_file, *prometheus_key_file;
+    const char *prometheus_token_file, *prometheus_user_file, *prometheus_password_file;
+    bool prometheus_insecure;
+    double prometheus_timeout_s;
+    const char *query_latency, *query_cpu, *query_throttled, *query_memory;
+    double interval_s, window_s, status_interval_s, history_s;
+    double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
+    double writes_per_second, write_burst;
+    bool leader_elect;
+    const char *lease_namespace, *lease_name, *identity;
+    const char *log_level, *log_format;
+    bool help, version;
+};
+
+/* Reads argv over the defaults. The strings point into argv. */
+int options_parse(int argc, char **argv, struct options *out, struct error *err);
+void options_print_help(void);
+
+#endif

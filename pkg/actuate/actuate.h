@@ -1,0 +1,53 @@
+/* Writes what the guard let through: replicas by /scale, CPU and memory of running pods by
+ * pods/resize, in place. Knows who else owns a target, and leaves that one alone. */
+#ifndef FAASRL_ACTUATE_H
+#define FAASRL_ACTUATE_H
+
+#include "api/api.h"
+#include "guard/guard.h"
+#include "kube/kube.h"
+
+/* Whether a kind can be a target. Fails with a reason that tells what can. */
+int actuate_supports(const struct api_spec *spec, struct error *err);
+
+typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is written */
+
+void actuate_replicas(struct kube *kube, const struct kube_workload *workload, int replicas,
+                      actuate_done on_done, void *arg);
+
+/* --- resizing the pods of one MPA ------------------------------------------------------------
+ */
+struct actuate_sizes { /* what each container should request; API_ABSENT: leave */
+    struct {
+        char name[64];
+        bool requests_only;
+        int64_t request[API_RESOURCE_COUNT];
+    } containers[API_MAX_CONTAINERS];
+    size_t count;
+};
+
+struct actuator; /* what was tried on which pod, so that a refusal is not repeated at once */
+
+struct actuator *actuator_new(struct kube *kube);
+/* Requests under way end silently. */
+void actuator_free(struct actuator *actuator);
+
+struct actuate_report {
+    int patched;       /* requests sent now */
+    int pending;       /* pods whose resize is Deferred, Infeasible or in Error, or was refused */
+    int impossible;    /* pods whose QoS class forbids it */
+    bool infeasible;   /* a node can never give it: more replicas may */
+    bool deferred;     /* a node cannot give it at present */
+    char message[256]; /* of the first trouble, "" when none */
+};
+
+/* Brings every pod to the sizes wanted, where it is not on its way already. With only_new (mode
+ * Initial) a pod is sized once, when it is new: one that has been ready for a minute is left. */
+void actuate_resize(struct actuator *actuator, const struct kube_pod *const *pods, size_t pod_count,
+                    const struct actuate_sizes *sizes, bool only_new, struct actuate_report *out);
+/* Called for every resize that the API server refused. */
+void actuator_on_refusal(struct actuator *actuator,
+                         void (*on_refusal)(void *arg, const char *pod, const struct error *err),
+                         void *arg);
+
+#endif

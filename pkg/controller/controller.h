@@ -1,0 +1,29 @@
+/* The loop that joins the packages: watch MPAs, collect figures each interval, decide, guard,
+ * actuate, say so in status and events. Only the leader writes. */
+#ifndef FAASRL_CONTROLLER_H
+#define FAASRL_CONTROLLER_H
+
+#include "guard/guard.h"
+#include "kube/kube.h"
+#include "observe/observe.h"
+
+struct controller;
+
+struct controller_options {
+    const char *const *namespaces; /* NULL-terminated; NULL or empty: all */
+    double interval_s;             /* between decisions */
+    double status_interval_s;      /* between writes of status that only refresh figures */
+    double history_s;              /* how far back usage is read at start; 0: not at all */
+    struct guard_limits limits;
+    bool leader_election;
+    const char *lease_namespace, *lease_name, *identity;
+    /* The lease was lost: nothing may be written any more; the caller ends the process. */
+    void (*on_lost)(void *arg);
+    void *arg;
+};
+
+struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
+                                  const struct controller_options *options);
+void controller_free(struct controller *controller);
+
+#endif

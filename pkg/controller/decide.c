@@ -1,0 +1,466 @@
+/* One round for one MPA. The steps stand in a table in the order of the flow; a step that cannot go
+ * on says why in a condition, and nothing after it happens: nothing is changed. */
+#include "entry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct round {
+    struct entry *entry;
+    const struct kube_workload *workload;
+    const struct kube_pod **pods;
+    size_t pod_count;
+    struct observe_view view;
+    bool observed;
+    struct recommendation proposed;
+    struct guard_decision decision;
+    struct api_status status;
+    json_t *observation;
+};
+
+#define say(r, condition, value, reason, ...)                                                      \
+    say_(&(r)->status.conditions[condition], value, reason, __VA_ARGS__)
+PRINTF_LIKE(4, 5)
+static void say_(struct api_condition_value *c, bool status, const char *reason, const char *fmt,
+                 ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    c->known = true;
+    c->status = status;
+    snprintf(c->reason, sizeof(c->reason), "%s", reason);
+    vsnprintf(c->message, sizeof(c->message), fmt, args);
+    va_end(args);
+}
+
+/* --- 1. is the MPA one that can be followed? ------------------------------------------------- */
+static bool check_spec(struct round *r)
+{
+    struct error err = {0};
+    const struct api_mpa *mpa = &r->entry->mpa;
+    say(r, API_COND_PAUSED, mpa->paused, mpa->paused ? "PausedByAnnotation" : "NotPaused",
+        mpa->paused ? "annotation " API_PAUSE_ANNOTATION " is \"true\": nothing is changed"
+                    : "not paused");
+    if (r->entry->invalid) {
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, "InvalidSpec", "%s", r->entry->invalid);
+        return false;
+    }
+    if (actuate_supports(&mpa->spec, &err) < 0) {
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, "UnsupportedTarget", "%s", err.message);
+        return false;
+    }
+    say(r, API_COND_CONFIG_UNSUPPORTED, false, "Supported", "the spec can be followed");
+    return true;
+}
+
+/* --- 2. is the target there? ----------------------------------------------------------------- */
+static bool find_target(struct round *r)
+{
+    const struct api_mpa *mpa = &r->entry->mpa;
+    r->pods = entry_pods(r->entry, &r->workload, &r->pod_count);
+    if (r->workload == NULL) {
+        say(r, API_COND_ABLE_TO_SCALE, false, "FailedGetScale", "%s %s/%s does not exist",
+            mpa->spec.target_kind, mpa->namespace_, mpa->spec.target_name);
+        return false;
+    }
+    r->status.current_replicas = r->workload->replicas;
+    r->status.desired_replicas = r->workload->replicas_wanted;
+    return true;
+}
+
+/* --- 3. is it ours alone? -------------------------------------------------------------------- */
+static const struct entry *rival_of(const struct entry *e)
+{
+    cleanup_free char *target =
+        xasprintf("%s/%s/%s", e->mpa.namespace_, e->mpa.spec.target_kind, e->mpa.spec.target_name);
+    const struct entry *holder = map_get(&e->controller->by_target, target);
+    return holder != e && holder && holder->mpa.spec.mode != API_MODE_OFF ? holder : NULL;
+}
+
+/* In mode Off nothing is touched anyway: people try us beside what they have. */
+static bool refuse_owned(struct round *r, const char *kind, const char *name)
+{
+    say(r, API_COND_ABLE_TO_SCALE, false, "OwnedByAnother",
+        "%s %s is scaled by %s %s: delete that one, or this", r->workload->kind, r->workload->name,
+        kind, name);
+    return r->entry->mpa.spec.mode == API_MODE_OFF;
+}
+
+static bool check_alone(struct round *r)
+{
+    const struct entry *e = r->entry;
+    const struct api_spec *spec = &e->mpa.spec;
+    bool resources = spec->controls[API_CPU] || spec->controls[API_MEMORY];
+    const struct kube_scaler *scaler =
+        kube_cache_scaler(e->controller->cache, spec->target_kind, e->mpa.namespace_,
+                          spec->target_name, true, resources);
+    if (scaler)
+        return refuse_owned(r, scaler->kind, scaler->name);
+    const struct entry *rival = rival_of(e);
+    if (rival)
+        return refuse_owned(r, API_KIND, rival->mpa.name);
+    if (r->workload->owner_kind)
+        return refuse_owned(r, r->workload->owner_kind, r->workload->owner_name);
+    say(r, API_COND_ABLE_TO_SCALE, true, "SucceededGetScale", "%s %s has %d replica(s)",
+        r->workload->kind, r->workload->name, r->workload->replicas_wanted);
+    if (r->workload->replicas_wanted == 0) {
+        say(r, API_COND_SCALING_ACTIVE, false, "ScalingDisabled",
+            "the target was set to 0 replicas by hand: left so until it has some");
+        return false;
+    }
+    return true;
+}
+
+/* --- 4. what is known? ----------------------------------------------------------------------- */
+static bool look(struct round *r)
+{
+    struct entry *e = r->entry;
+    struct error err = {0};
+    int64_t now_ms = clock_mono_ms();
+    struct observe_subject subject = {
+        .key = e->key,
+        .mpa = &e->mpa,
+        .workload = r->workload,
+        .pods = r->pods,
+        .pod_count = r->pod_count,
+        .cpu_capped = e->capped_until_ms > now_ms,
+        .since_increase_s = e->increased_ms ? (double)(now_ms - e->increased_ms) / 1000 : INFINITY,
+    };
+    int result = observe_build(e->controller->observe, &subject, &r->view, &err);
+    const struct observation *seen = &r->view.seen;
+    r->status.latency_us = seen->latency_ms * 1000;
+    r->observation = observe_json(seen);
+    if (result < 0) {
+        say(r, API_COND_SCALING_ACTIVE, false, "FailedGetMetrics", "%s: nothing is changed",
+            err.message);
+        return entry_is_external(e);
+    }
+    r->observed = true;
+    if (seen->latency_state == LATENCY_MISSING)
+        say(r, API_COND_SCALING_ACTIVE, false, "LatencyMissing",
+            "%s: utilisation alone decides, and nothing shrinks", r->view.latency_trouble);
+    else
+        say(r, API_COND_SCALING_ACTIVE, true, "ValidMetricFound", "%s",
+            seen->latency_state == LATENCY_NO_TRAFFIC ? "no requests at present, usage is known"
+            : seen->latency_state == LATENCY_NO_GOAL  ? "usage is known"
+                                                      : "latency and usage are known");
+    return true;
+}
+
+/* --- 5. what would be right? ----------------------------------------------------------------- */
+static void propose_nothing(struct round *r)
+{
+    const struct observation *seen = &r->view.seen;
+    r->proposed = (struct recommendation){.replicas = seen->replicas_wanted,
+                                          .container_count = seen->container_count};
+    for (size_t i = 0; i < seen->container_count; i++)
+        for (int k = 0; k < RECOMMEND_RESOURCE_COUNT; k++)
+            r->proposed.containers[i].target[k] = r->proposed.containers[i].lower[k] =
+                r->proposed.containers[i].upper[k] = r->proposed.containers[i].uncapped[k] = NAN;
+}
+
+/* Someone else writes status.desiredReplicas and status.recommendation; we carry it out. */
+static bool take_external(struct round *r)
+{
+    const json_t *status = r->entry->mpa.status;
+    const json_t *replicas = json_object_get(status, "desiredReplicas");
+    const json_t *list = json_path(status, "recommendation", "containerRecommendations", NULL);
+    propose_nothing(r);
+    if (replicas == NULL && list == NULL) {
+        say(r, API_COND_RECOMMENDATION_PROVIDED, false, "AwaitingRecommender",
+            "recommender %s has not written status.recommendation yet",
+            r->entry->mpa.spec.recommender);
+        return false;
+    }
+    if (json_is_integer(replicas))
+        r->proposed.replicas = (int)json_integer_value(replicas);
+    size_t i;
+    const json_t *item;
+    json_array_foreach(list, i, item)
+    {
+        const char *name = json_str(json_object_get(item, "containerName"));
+        const char *cpu = json_str(json_path(item, "target", "cpu", NULL));
+        const char *memory = json_str(json_path(item, "target", "memory", NULL));
+        for (size_t c = 0; c < r->view.seen.container_count; c++) {
+            int64_t amount;
+            if (strcmp(r->view.seen.containers[c].name, name) != 0)
+                continue;
+            if (quantity_parse_milli(cpu, &amount, NULL) == 0)
+                r->proposed.containers[c].target[RECOMMEND_CPU] = (double)amount;
+            if (quantity_parse_value(memory, &amount, NULL) == 0)
+                r->proposed.containers[c].target[RECOMMEND_MEMORY] = (double)amount;
+        }
+    }
+    snprintf(r->proposed.reason, sizeof(r->proposed.reason), "recommended by %s",
+             r->entry->mpa.spec.recommender);
+    snprintf(r->entry->recommender_name, sizeof(r->entry->recommender_name), "%s",
+             r->entry->mpa.spec.recommender);
+    say(r, API_COND_RECOMMENDATION_PROVIDED, true, "RecommendationProvided", "by %s",
+        r->entry->mpa.spec.recommender);
+    return true;
+}
+
+static bool recommend(struct round *r)
+{
+    struct entry *e = r->entry;
+    struct error err = {0};
+    const char *why_not;
+    if (entry_is_external(e)) {
+        say(r, API_COND_FALLBACK_ACTIVE, false, "External", "an external recommender decides");
+        return take_external(r);
+    }
+    if (entry_choose_recommender(e, &why_not))
+        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides", e->recommender->name);
+    else
+        say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s",
+            e->recommender->name, e->mpa.spec.recommender, why_not);
+    snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->recommender->name);
+    if (e->recommender->recommend(e->memory, &r->view.seen, &r->proposed, &err) < 0) {
+        say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
+            "%s: nothing is changed", err.message);
+        return false;
+    }
+    say(r, API_COND_RECOMMENDATION_PROVIDED, true, "RecommendationProvided", "by %s",
+        e->recommender->name);
+    return true;
+}
+
+/* --- 6. what is allowed? --------------------------------------------------------------------- */
+static int64_t in_force(double amount)
+{
+    return isnan(amount) ? API_ABSENT : (int64_t)llround(amount);
+}
+
+static bool late(const struct observation *seen)
+{
+    return (seen->latency_state == LATENCY_KNOWN || seen->latency_state == LATENCY_OVERFLOW) &&
+           seen->latency_ms > seen->goal_ms;
+}
+
+static bool pass_guard(struct round *r)
+{
+    const struct observation *seen = &r->view.seen;
+    struct guard_container containers[API_MAX_CONTAINERS];
+    for (size_t i = 0; i < seen->container_count; i++) {
+        containers[i] = (struct guard_container){.name = seen->containers[i].name};
+        for (int k = 0; k < API_RESOURCE_COUNT; k++) {
+            containers[i].request[k] = in_force(seen->containers[i].request[k]);
+            containers[i].limit[k] = API_ABSENT;
+        }
+    }
+    struct guard_input in = {
+        .now_s = seen->now_s,
+        .spec = &r->entry->mpa.spec,
+        .replicas_wanted = r->workload->replicas_wanted,
+        .goal_missed = late(seen),
+        .containers = containers,
+        .container_count = seen->container_count,
+        .proposed = &r->proposed,
+    };
+    guard_check(r->entry->guard, &r->entry->controller->options.limits, &in, &r->decision);
+    say(r, API_COND_SCALING_LIMITED, r->decision.limited, r->decision.limit_reason, "%s",
+        r->decision.limit_message);
+    return true;
+}
+
+/* --- 7. the decision, and doing it ----------------------------------------------------------- */
+static void set_sizes(struct round *r)
+{
+    struct actuate_sizes *sizes = &r->entry->sizes;
+    const struct observation *seen = &r->view.seen;
+    bool first = sizes->count != seen->container_count;
+    sizes->count = seen->container_count;
+    for (size_t i = 0; i < seen->container_count; i++) {
+        const char *name = seen->containers[i].name;
+        snprintf(sizes->containers[i].name, sizeof(sizes->containers[i].name), "%s", name);
+        sizes->containers[i].requests_only =
+            api_container_policy(&r->entry->mpa.spec, name)->requests_only;
+        for (int k = 0; k < API_RESOURCE_COUNT; k++) {
+            if (first)
+                sizes->containers[i].request[k] = API_ABSENT;
+            if (r->decision.containers[i].resize &&
+                r->decision.containers[i].request[k] != API_ABSENT)
+                sizes->containers[i].request[k] = r->decision.containers[i].request[k];
+        }
+    }
+}
+
+static bool resizes(const struct round *r)
+{
+    for (size_t i = 0; i < r->view.seen.container_count; i++)
+        if (r->decision.containers[i].resize)
+            return true;
+    return false;
+}
+
+static bool grows(const struct round *r)
+{
+    for (size_t i = 0; i < r->view.seen.container_count; i++)
+        if (r->decision.containers[i].resize &&
+            (double)r->decision.containers[i].request[API_CPU] >
+                r->view.seen.containers[i].request[RECOMMEND_CPU])
+            return true;
+    return false;
+}
+
+static void name_action(struct round *r)
+{
+    struct entry *e = r->entry;
+    bool scale = r->decision.replicas != r->workload->replicas_wanted, resize = resizes(r);
+    snprintf(e->action, sizeof(e->action), "%s",
+             scale && resize ? "RescaleAndResize"
+             : scale         ? "Rescale"
+             : resize        ? "Resize"
+                             : "None");
+    if (r->decision.limited)
+        snprintf(e->reason, sizeof(e->reason), "%s (%s)", r->proposed.reason,
+                 r->decision.limit_message);
+    else
+        snprintf(e->reason, sizeof(e->reason), "%s", r->proposed.reason);
+}
+
+static void tell_pending(struct round *r, const struct actuate_report *report)
+{
+    const char *reason = report->impossible   ? "QosClassForbids"
+                         : report->infeasible ? "Infeasible"
+                         : report->deferred   ? "Deferred"
+                                              : "Refused";
+    bool pending = report->pending > 0 || report->impossible > 0;
+    say(r, API_COND_RESIZE_PENDING, pending, pending ? reason : "NonePending", "%s",
+        pending ? report->message : "every pod has the size it was given");
+}
+
+static bool act(struct round *r)
+{
+    struct entry *e = r->entry;
+    name_action(r);
+    r->status.desired_replicas = r->decision.replicas;
+    e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
+    if (!e->may_act)
+        return true;
+    if (resizes(r)) {
+        set_sizes(r);
+        guard_resized(e->guard, r->view.seen.now_s);
+        if (grows(r))
+            e->increased_ms = clock_mono_ms();
+    }
+    struct actuate_report report;
+    act_on_sizes(e, r->pods, r->pod_count, &report);
+    tell_pending(r, &report);
+    if (r->decision.replicas != r->workload->replicas_wanted)
+        act_on_replicas(e, r->workload, r->decision.replicas);
+    return true;
+}
+
+/* --- the end of the round: status ------------------------------------------------------------ */
+static int64_t whole(double amount)
+{
+    return isnan(amount) ? API_ABSENT : (int64_t)llround(amount);
+}
+
+static void fill_recommendation(struct round *r)
+{
+    const struct observation *seen = &r->view.seen;
+    for (size_t i = 0; i < seen->container_count; i++) {
+        struct api_container_status *out = &r->status.containers[r->status.container_count];
+        bool any = false;
+        out->name = seen->containers[i].name;
+        for (int k = 0; k < API_RESOURCE_COUNT; k++) {
+            /* What is decided, where it was; else what pods have. */
+            bool decided = r->decision.containers[i].request[k] != API_ABSENT;
+            bool mine = seen->containers[i].controlled[k];
+            out->target[k] = !mine     ? API_ABSENT
+                             : decided ? r->decision.containers[i].request[k]
+                                       : whole(seen->containers[i].request[k]);
+            out->lower[k] = mine ? whole(r->proposed.containers[i].lower[k]) : API_ABSENT;
+            out->upper[k] = mine ? whole(r->proposed.containers[i].upper[k]) : API_ABSENT;
+            out->uncapped[k] = mine ? whole(r->proposed.containers[i].uncapped[k]) : API_ABSENT;
+            any |= out->target[k] != API_ABSENT;
+        }
+        r->status.container_count += any;
+    }
+}
+
+/* Ready is the sum of the others: the first that is not as it should be gives its reason. */
+static void sum_up(struct round *r)
+{
+    static const struct {
+        enum api_condition condition;
+        bool wanted;
+    } needed[] = {
+        {API_COND_CONFIG_UNSUPPORTED, false},
+        {API_COND_ABLE_TO_SCALE, true},
+        {API_COND_SCALING_ACTIVE, true},
+        {API_COND_RECOMMENDATION_PROVIDED, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
+        const struct api_condition_value *c = &r->status.conditions[needed[i].condition];
+        if (c->known && c->status != needed[i].wanted) {
+            say(r, API_COND_READY, false, c->reason, "%s", c->message);
+            return;
+        }
+    }
+    say(r, API_COND_READY, true, "Following", "the goal is followed");
+}
+
+/* A refusal is said in an event once, when it begins. */
+static void tell_refusal(struct round *r)
+{
+    struct entry *e = r->entry;
+    const struct api_condition_value *unable = &r->status.conditions[API_COND_ABLE_TO_SCALE];
+    const struct api_condition_value *config = &r->status.conditions[API_COND_CONFIG_UNSUPPORTED];
+    const struct api_condition_value *why = unable->known && !unable->status  ? unable
+                                            : config->known && config->status ? config
+                                                                              : NULL;
+    if (why && strcmp(why->reason, e->refusal) != 0)
+        entry_event(e, true, why->reason, "%s", why->message);
+    snprintf(e->refusal, sizeof(e->refusal), "%s", why ? why->reason : "");
+}
+
+static void begin(struct round *r, struct entry *e)
+{
+    *r = (struct round){.entry = e};
+    r->status.observed_generation = e->mpa.generation;
+    r->status.current_replicas = r->status.desired_replicas = -1;
+    r->status.latency_us = NAN;
+    r->status.percentile = e->mpa.spec.latency_percentile;
+    r->status.latency_target_us = e->mpa.spec.latency_target_us;
+    for (size_t i = 0; i < API_MAX_CONTAINERS; i++)
+        for (int k = 0; k < API_RESOURCE_COUNT; k++)
+            r->decision.containers[i].request[k] = API_ABSENT;
+}
+
+static void end(struct round *r)
+{
+    struct entry *e = r->entry;
+    fill_recommendation(r);
+    sum_up(r);
+    tell_refusal(r);
+    r->status.last_scale_ms = e->last_scale_ms;
+    if (e->action[0]) {
+        r->status.decision.time_ms = clock_wall_ms();
+        r->status.decision.recommender = e->recommender_name;
+        r->status.decision.action = e->action;
+        r->status.decision.reason = e->reason;
+        r->status.decision.observation = r->observation;
+    }
+    publish(e, &r->status);
+    observe_view_clear(&r->view);
+    json_decref(r->observation);
+    free(r->pods);
+}
+
+void entry_decide(struct entry *e)
+{
+    static bool (*const steps[])(struct round *) = {
+        check_spec, find_target, check_alone, look, recommend, pass_guard, act,
+    };
+    struct round r;
+    begin(&r, e);
+    e->due = e->may_act = false;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        if (!steps[i](&r))
+            break;
+    end(&r);
+}

@@ -1,0 +1,199 @@
+#include "entry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void on_refusal(void *arg, const char *pod, const struct error *err)
+{
+    entry_event(arg, true, "ResizeRefused", "pod %s: %s", pod, err->message);
+}
+
+struct entry *entry_new(struct controller *controller, const char *key)
+{
+    struct entry *e = xcalloc(1, sizeof(*e));
+    e->controller = controller;
+    e->key = xstrdup(key);
+    e->refs = 1;
+    e->guard = guard_new();
+    e->actuator = actuator_new(controller->kube);
+    actuator_on_refusal(e->actuator, on_refusal, e);
+    return e;
+}
+
+void entry_hold(struct entry *e)
+{
+    e->refs++;
+}
+
+static void forget_recommender(struct entry *e)
+{
+    if (e->recommender)
+        e->recommender->destroy(e->memory);
+    e->recommender = NULL;
+    e->memory = NULL;
+    e->has_history = false;
+}
+
+void entry_release(struct entry *e)
+{
+    if (--e->refs > 0)
+        return;
+    forget_recommender(e);
+    guard_free(e->guard);
+    api_clear(&e->mpa);
+    json_decref(e->written);
+    free(e->invalid);
+    free(e->key);
+    free(e);
+}
+
+void entry_remove(struct entry *e)
+{
+    e->gone = true;
+    e->may_act = false;
+    actuator_free(e->actuator);
+    e->actuator = NULL;
+    entry_release(e);
+}
+
+/* --- a new state of the MPA ------------------------------------------------------------------ */
+static int64_t recommended(const json_t *target, enum api_resource resource)
+{
+    int64_t amount;
+    const char *text = json_str(json_object_get(target, resource == API_CPU ? "cpu" : "memory"));
+    int bad = resource == API_CPU ? quantity_parse_milli(text, &amount, NULL)
+                                  : quantity_parse_value(text, &amount, NULL);
+    return bad ? API_ABSENT : amount;
+}
+
+/* The sizes that status recommends: our own of an earlier life, or an external recommender's. */
+static void read_sizes(struct entry *e)
+{
+    const json_t *list =
+        json_path(e->mpa.status, "recommendation", "containerRecommendations", NULL);
+    size_t i;
+    const json_t *item;
+    e->sizes.count = 0;
+    json_array_foreach(list, i, item)
+    {
+        if (e->sizes.count >= API_MAX_CONTAINERS)
+            break;
+        const char *name = json_str(json_object_get(item, "containerName"));
+        const json_t *target = json_object_get(item, "target");
+        const struct api_container *policy = api_container_policy(&e->mpa.spec, name);
+        size_t at = e->sizes.count++;
+        snprintf(e->sizes.containers[at].name, sizeof(e->sizes.containers[at].name), "%s", name);
+        e->sizes.containers[at].requests_only = policy->requests_only;
+        for (enum api_resource r = 0; r < API_RESOURCE_COUNT; r++)
+            e->sizes.containers[at].request[r] =
+                policy->off || !e->mpa.spec.controls[r] ? API_ABSENT : recommended(target, r);
+    }
+}
+
+/* A controller that starts anew goes on from what the last one wrote. */
+static void resume(struct entry *e)
+{
+    const char *when = json_str(json_object_get(e->mpa.status, "lastScaleTime"));
+    time_parse(when, &e->last_scale_ms);
+    e->written = json_incref(e->mpa.status);
+    if (e->mpa.spec.mode == API_MODE_AUTO && !entry_is_external(e))
+        read_sizes(e);
+}
+
+void entry_update(struct entry *e, const json_t *object)
+{
+    struct api_mpa mpa;
+    struct error err = {0};
+    bool first = e->mpa.uid == NULL;
+    if (api_parse(object, &mpa, &err) < 0) {
+        log_warn("an MPA cannot be followed", log_str("mpa", e->key), log_str("why", err.message));
+        string_set(&e->invalid, err.message);
+        e->may_act = false;
+        return;
+    }
+    bool changed = first || mpa.generation != e->mpa.generation || mpa.paused != e->mpa.paused;
+    bool target_changed = !first && (strcmp(mpa.spec.target_name, e->mpa.spec.target_name) != 0 ||
+                                     strcmp(mpa.spec.target_kind, e->mpa.spec.target_kind) != 0);
+    string_set(&e->invalid, NULL);
+    api_clear(&e->mpa);
+    e->mpa = mpa;
+    if (target_changed) {
+        forget_recommender(e);
+        guard_free(e->guard);
+        e->guard = guard_new();
+        e->sizes.count = 0;
+    }
+    if (first)
+        resume(e);
+    if (changed || entry_is_external(e)) {
+        e->due = true;
+        e->may_act = false; /* until the new state has been decided on */
+    }
+}
+
+/* --- recommenders ----------------------------------------------------------------------------
+ */
+/* Names that are ours to come: they fall back to thresholds, they are not somebody else's. */
+static bool is_planned(const char *name)
+{
+    return strcmp(name, "ppo") == 0;
+}
+
+bool entry_is_external(const struct entry *e)
+{
+    return e->mpa.spec.recommender && !recommend_find(e->mpa.spec.recommender) &&
+           !is_planned(e->mpa.spec.recommender);
+}
+
+bool entry_choose_recommender(struct entry *e, const char **why_not)
+{
+    const struct recommender *wanted = recommend_find(e->mpa.spec.recommender);
+    const struct recommender *chosen = wanted ? wanted : &recommend_threshold;
+    if (e->recommender != chosen) {
+        forget_recommender(e);
+        e->recommender = chosen;
+        e->memory = chosen->create();
+    }
+    *why_not = wanted ? NULL : "no policy is loaded";
+    return wanted != NULL;
+}
+
+/* --- the target ------------------------------------------------------------------------------ */
+const struct kube_pod **entry_pods(const struct entry *e, const struct kube_workload **workload,
+                                   size_t *count)
+{
+    const struct kube_cache *cache = e->controller->cache;
+    const struct api_spec *spec = &e->mpa.spec;
+    *count = 0;
+    *workload = kube_cache_workload(cache, spec->target_kind, e->mpa.namespace_, spec->target_name);
+    if (*workload == NULL)
+        return NULL;
+    size_t n = kube_cache_pods(cache, *workload, NULL, 0);
+    const struct kube_pod **pods = xcalloc(n, sizeof(*pods));
+    *count = kube_cache_pods(cache, *workload, pods, n);
+    return pods;
+}
+
+/* Off mode writes nothing but status, so no events either. */
+void entry_event(struct entry *e, bool warning, const char *reason, const char *fmt, ...)
+{
+    char message[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    log_emit(warning ? LOG_WARN : LOG_INFO, message,
+             (struct log_field[]){log_str("mpa", e->key), log_str("reason", reason)}, 2);
+    if (e->gone || e->mpa.spec.mode == API_MODE_OFF || e->mpa.uid == NULL)
+        return;
+    kube_event_send(e->controller->kube, &(struct kube_event){
+                                             .api_version = API_GROUP "/" API_VERSION,
+                                             .kind = API_KIND,
+                                             .namespace_ = e->mpa.namespace_,
+                                             .name = e->mpa.name,
+                                             .uid = e->mpa.uid,
+                                             .warning = warning,
+                                             .reason = reason,
+                                             .message = message,
+                                         });
+}

@@ -1,0 +1,94 @@
+/* Private to pkg/controller: one followed MPA and the controller that follows it. */
+#ifndef FAASRL_CONTROLLER_ENTRY_H
+#define FAASRL_CONTROLLER_ENTRY_H
+
+#include "actuate/actuate.h"
+#include "controller/controller.h"
+
+/* One watch of MPAs: of a namespace, or of all. */
+struct scope {
+    struct controller *controller;
+    struct kube_watch *watch;
+    uint64_t list_mark; /* raised at each full list; entries with an older mark are gone */
+};
+
+struct controller {
+    uv_loop_t *loop;
+    struct kube *kube;
+    struct observe *observe;
+    struct controller_options options;
+    struct kube_cache *cache;
+    struct scope *scopes;
+    size_t scope_count;
+    struct kube_lease *lease;
+    struct map entries;   /* namespace/name → struct entry */
+    struct map by_target; /* namespace/kind/name → the entry that has the target */
+    uv_timer_t tick, soon;
+    int open_handles;
+    bool leading, stopping;
+};
+
+/* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
+struct entry {
+    struct controller *controller;
+    char *key;
+    struct api_mpa mpa;
+    char *invalid; /* why the spec cannot be followed, NULL when it can */
+    const struct scope *scope;
+    uint64_t mark;
+    int refs;
+    bool gone;
+    bool pods_changed;
+    bool due; /* to be decided on soon, not only at the next interval */
+
+    const struct recommender *recommender; /* who decides at present */
+    void *memory;                          /* of the recommender */
+    struct guard *guard;
+    struct actuator *actuator;
+    bool has_history;
+
+    struct actuate_sizes sizes; /* what every pod should have; count 0: not decided yet */
+    bool may_act;               /* as of the last decision: the target is ours and we are to act */
+    bool scaling;               /* a write of replicas is under way */
+    int scale_from, scale_to;
+    int64_t increased_ms;                       /* monotonic, 0: never */
+    int64_t last_scale_ms;                      /* wall clock, 0: never */
+    int64_t deferred_since_ms, capped_until_ms; /* monotonic */
+
+    json_t *written; /* the status last written */
+    int64_t written_ms;
+    bool writing;
+    char recommender_name[64], action[32], reason[384];
+    char refusal[64]; /* the reason of the refusal that was last said in an event */
+};
+
+struct entry *entry_new(struct controller *controller, const char *key);
+void entry_hold(struct entry *entry);
+void entry_release(struct entry *entry);
+/* The MPA is gone: stops everything, frees when the last answer has come. */
+void entry_remove(struct entry *entry);
+/* Takes over a new state of the MPA. */
+void entry_update(struct entry *entry, const json_t *object);
+/* Chooses the recommender the spec names; false when the threshold one stands in, with the reason.
+ */
+bool entry_choose_recommender(struct entry *entry, const char **why_not);
+bool entry_is_external(const struct entry *entry);
+
+/* The pods of the entry's target, as an array to free() (NULL when there is no such target). */
+const struct kube_pod **entry_pods(const struct entry *entry, const struct kube_workload **workload,
+                                   size_t *count);
+__attribute__((format(printf, 4, 5))) void entry_event(struct entry *entry, bool warning,
+                                                       const char *reason, const char *fmt, ...);
+
+/* decide.c: the whole round for one MPA: observe, recommend, guard, actuate, status. */
+void entry_decide(struct entry *entry);
+/* act.c */
+void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas);
+void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_t count,
+                  struct actuate_report *report);
+/* publish.c: writes status when it differs, or when its figures are old. */
+void publish(struct entry *entry, struct api_status *status);
+/* history.c */
+void history_ask(struct controller *controller);
+
+#endif

@@ -1,0 +1,71 @@
+#include "entry.h"
+
+#include <string.h>
+
+static void on_written(void *arg, const struct kube_response *response)
+{
+    struct entry *e = arg;
+    e->writing = false;
+    if (response->error.code && !e->gone && response->error.code != ERROR_CANCELLED) {
+        log_warn("status was not written", log_str("mpa", e->key),
+                 log_str("why", response->error.message));
+        json_decref(e->written); /* unknown: write again next time */
+        e->written = NULL;
+    }
+    entry_release(e);
+}
+
+/* What an external recommender writes is not ours to overwrite. */
+static void leave_external(struct entry *e, json_t *status)
+{
+    if (!entry_is_external(e))
+        return;
+    json_object_del(status, "recommendation");
+    json_object_del(status, "desiredReplicas");
+}
+
+/* A merge patch: what is no longer there must be said to be null. */
+static json_t *patch_from(const json_t *old, json_t *status, bool external)
+{
+    const char *key;
+    json_t *value, *patch = json_copy(status);
+    json_object_foreach((json_t *)(uintptr_t)old, key, value)
+    {
+        bool theirs =
+            external && (strcmp(key, "recommendation") == 0 || strcmp(key, "desiredReplicas") == 0);
+        if (!json_object_get(status, key) && !theirs)
+            json_object_set_new(patch, key, json_null());
+    }
+    return json_pack("{s:o}", "status", patch);
+}
+
+void publish(struct entry *e, struct api_status *status)
+{
+    int64_t now_ms = clock_mono_ms();
+    if (e->gone || e->writing || e->mpa.uid == NULL)
+        return;
+    const json_t *old = e->written ? e->written : e->mpa.status;
+    json_t *new = api_status_json(status, old, clock_wall_ms());
+    leave_external(e, new);
+    bool old_figures =
+        (double)(now_ms - e->written_ms) >= e->controller->options.status_interval_s * 1000;
+    if (e->written && !api_status_differs(e->written, new) &&
+        (!old_figures || json_equal(e->written, new))) {
+        json_decref(new);
+        return;
+    }
+    cleanup_json json_t *patch = patch_from(old, new, entry_is_external(e));
+    cleanup_free char *path =
+        xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL "/%s/status",
+                  e->mpa.namespace_, e->mpa.name);
+    json_decref(e->written);
+    e->written = new;
+    e->written_ms = now_ms;
+    e->writing = true;
+    entry_hold(e);
+    kube_send(e->controller->kube, &(struct kube_request){.patch = KUBE_PATCH_MERGE,
+                                                          .path = path,
+                                                          .body = patch,
+                                                          .on_done = on_written,
+                                                          .arg = e});
+}

@@ -1,0 +1,333 @@
+/* One MPA's observation from the cluster's facts and the figures. */
+#include "figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static double amount(int64_t value)
+{
+    return value == KUBE_ABSENT ? NAN : (double)value;
+}
+
+static double bound(int64_t value, double otherwise)
+{
+    return value == API_ABSENT ? otherwise : (double)value;
+}
+
+/* --- containers ------------------------------------------------------------------------------
+ * A bound that is not stated: the guard has a floor of its own, and an upper bound must be a number
+ * for the rule that fills CPU before it adds replicas. Then it is what the container has now, or
+ * its limit: without being told how far, growth goes to replicas. */
+static void set_bounds(struct recommend_container *c, const struct api_container *policy,
+                       const struct kube_container *k, bool cpu_capped)
+{
+    double have_cpu = amount(k->actual_requests.cpu_milli);
+    double have_memory = amount(k->actual_requests.memory_bytes);
+    c->request[RECOMMEND_CPU] = have_cpu;
+    c->request[RECOMMEND_MEMORY] = have_memory;
+    c->min[RECOMMEND_CPU] = bound(policy->min[API_CPU], 10);
+    c->min[RECOMMEND_MEMORY] = bound(policy->min[API_MEMORY], 16 << 20);
+    c->max[RECOMMEND_CPU] =
+        bound(policy->max[API_CPU], fmax(have_cpu, amount(k->limits.cpu_milli)));
+    c->max[RECOMMEND_MEMORY] = bound(policy->max[API_MEMORY], 1e18);
+    if (cpu_capped && have_cpu < c->max[RECOMMEND_CPU])
+        c->max[RECOMMEND_CPU] = fmax(c->min[RECOMMEND_CPU], have_cpu);
+    for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++) {
+        if (isnan(c->max[r]) || c->max[r] < c->min[r])
+            c->max[r] = c->min[r];
+    }
+}
+
+static void add_containers(struct observation *seen, const struct observe_subject *subject,
+                           const struct kube_pod *pod)
+{
+    const struct api_spec *spec = &subject->mpa->spec;
+    for (size_t i = 0; i < pod->container_count && i < RECOMMEND_MAX_CONTAINERS; i++) {
+        const struct kube_container *k = &pod->containers[i];
+        const struct api_container *policy = api_container_policy(spec, k->name);
+        struct recommend_container *c = &seen->containers[seen->container_count++];
+        *c = (struct recommend_container){.name = k->name};
+        c->controlled[RECOMMEND_CPU] =
+            spec->controls[API_CPU] && !policy->off && k->requests.cpu_milli != KUBE_ABSENT;
+        c->controlled[RECOMMEND_MEMORY] =
+            spec->controls[API_MEMORY] && !policy->off && k->requests.memory_bytes != KUBE_ABSENT;
+        set_bounds(c, policy, k, subject->cpu_capped);
+    }
+}
+
+/* --- pods ------------------------------------------------------------------------------------ */
+static int container_index(const struct observation *seen, const char *name)
+{
+    for (size_t i = 0; i < seen->container_count; i++)
+        if (strcmp(seen->containers[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static void fill_pod(const struct observe *o, const struct observation *seen,
+                     const struct kube_pod *k, struct recommend_pod *pod)
+{
+    int64_t now_ms = clock_wall_ms();
+    double ready_s = (double)(now_ms - k->ready_changed_ms) / 1000;
+    pod->ready = k->ready;
+    pod->age_s = (double)(now_ms - k->created_ms) / 1000;
+    pod->starting = !k->ready || ready_s < o->window_s / 2;
+    for (size_t i = 0; i < RECOMMEND_MAX_CONTAINERS; i++)
+        for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++)
+            pod->containers[i].usage[r] = pod->containers[i].request[r] = NAN;
+
+    const struct pod_figures *figures = figures_pod(o->newest, k);
+    for (size_t i = 0; i < k->container_count; i++) {
+        int at = container_index(seen, k->containers[i].name);
+        if (at < 0)
+            continue;
+        struct recommend_usage *u = &pod->containers[at];
+        u->request[RECOMMEND_CPU] = amount(k->containers[i].actual_requests.cpu_milli);
+        u->request[RECOMMEND_MEMORY] = amount(k->containers[i].actual_requests.memory_bytes);
+        const struct container_figures *f = figures_container(figures, k->containers[i].name);
+        if (f) {
+            u->usage[RECOMMEND_CPU] = f->cpu_milli;
+            u->usage[RECOMMEND_MEMORY] = f->memory_bytes;
+        }
+    }
+}
+
+static bool counts(const struct kube_pod *pod)
+{
+    return !pod->deleting && pod->phase != KUBE_FINISHED;
+}
+
+/* Pods may differ for a moment, when a new one has the template's size: the largest counts. */
+static void raise_requests(struct observation *seen, const struct recommend_pod *pod)
+{
+    for (size_t i = 0; i < seen->container_count; i++)
+        for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++)
+            seen->containers[i].request[r] =
+                fmax(seen->containers[i].request[r], pod->containers[i].request[r]);
+}
+
+static void add_pods(const struct observe *o, const struct observe_subject *subject,
+                     struct observe_view *view)
+{
+    struct observation *seen = &view->seen;
+    view->pods = xcalloc(subject->pod_count, sizeof(*view->pods));
+    view->kube_pods = xcalloc(subject->pod_count, sizeof(*view->kube_pods));
+    for (size_t i = 0; i < subject->pod_count; i++) {
+        const struct kube_pod *pod = subject->pods[i];
+        if (!counts(pod))
+            continue;
+        if (seen->container_count == 0)
+            add_containers(seen, subject, pod);
+        view->kube_pods[seen->pod_count] = pod;
+        fill_pod(o, seen, pod, &view->pods[seen->pod_count]);
+        raise_requests(seen, &view->pods[seen->pod_count++]);
+    }
+    seen->pods = view->pods;
+}
+
+/* The mean over pods that have a quota at all. */
+static double throttled(const struct observe *o, const struct observe_view *view)
+{
+    double sum = 0;
+    int n = 0;
+    for (size_t i = 0; i < view->seen.pod_count; i++) {
+        const struct pod_figures *f = figures_pod(o->newest, view->kube_pods[i]);
+        for (size_t c = 0; f && c < f->container_count; c++) {
+            if (!isnan(f->containers[c].throttled)) {
+                sum += f->containers[c].throttled;
+                n++;
+            }
+        }
+    }
+    return n ? sum / n : NAN;
+}
+
+/* --- latency --------------------------------------------------------------------------------- */
+static void read_buckets(struct observe_view *view, struct bucket_set *set)
+{
+    struct observation *seen = &view->seen;
+    if (set->count == 0) {
+        seen->latency_state = LATENCY_MISSING;
+        snprintf(view->latency_trouble, sizeof(view->latency_trouble),
+                 "no latency series for these pods");
+        return;
+    }
+    double q_s = prom_quantile(seen->percentile / 100, set->items, set->count);
+    seen->requests_per_s = set->items[set->count - 1].count;
+    if (isnan(q_s)) {
+        seen->latency_state = LATENCY_NO_TRAFFIC;
+        return;
+    }
+    double last_finite_s = set->count > 1 ? set->items[set->count - 2].upper : 0;
+    seen->latency_ms = q_s * 1000;
+    seen->latency_state = q_s >= last_finite_s ? LATENCY_OVERFLOW : LATENCY_KNOWN;
+}
+
+static void read_own_value(struct observe_view *view, const struct own_figures *own)
+{
+    struct observation *seen = &view->seen;
+    switch (own->state) {
+    case PROM_NUMBER:
+        seen->latency_ms = own->value_s * 1000;
+        seen->latency_state = LATENCY_KNOWN;
+        return;
+    case PROM_NAN:
+        seen->latency_state = LATENCY_NO_TRAFFIC;
+        return;
+    default:
+        seen->latency_state = LATENCY_MISSING;
+        snprintf(view->latency_trouble, sizeof(view->latency_trouble), "the MPA's own query %s",
+                 own->state == PROM_INF ? "answers infinity" : "has no result");
+    }
+}
+
+static void miss_latency(struct observe_view *view, const char *why)
+{
+    view->seen.latency_state = LATENCY_MISSING;
+    snprintf(view->latency_trouble, sizeof(view->latency_trouble), "%s", why);
+}
+
+static void add_own_latency(const struct observe *o, const struct observe_subject *subject,
+                            struct observe_view *view)
+{
+    const struct own_figures *own = map_get(&o->newest->own, subject->key);
+    if (own == NULL)
+        return miss_latency(view, "the MPA's own query was not asked yet");
+    if (own->failure)
+        return miss_latency(view, own->failure);
+    if (!own->is_histogram)
+        return read_own_value(view, own);
+    struct bucket_set set = {0};
+    buckets_merge(&set, &own->latency);
+    read_buckets(view, &set);
+    free(set.items);
+}
+
+static void add_common_latency(const struct observe *o, struct observe_view *view)
+{
+    if (o->newest->failure[PROM_LATENCY_BUCKETS])
+        return miss_latency(view, o->newest->failure[PROM_LATENCY_BUCKETS]);
+    struct bucket_set set = {0};
+    for (size_t i = 0; i < view->seen.pod_count; i++) {
+        const struct pod_figures *f = figures_pod(o->newest, view->kube_pods[i]);
+        if (f)
+            buckets_merge(&set, &f->latency);
+    }
+    read_buckets(view, &set);
+    free(set.items);
+}
+
+static void add_latency(const struct observe *o, const struct observe_subject *subject,
+                        struct observe_view *view)
+{
+    const struct api_spec *spec = &subject->mpa->spec;
+    view->seen.percentile = spec->latency_percentile;
+    view->seen.goal_ms = (double)spec->latency_target_us / 1000;
+    view->seen.latency_ms = view->seen.requests_per_s = NAN;
+    if (spec->latency_query && spec->latency_target_us > 0)
+        add_own_latency(o, subject, view);
+    else
+        add_common_latency(o, view); /* shown even when there is no goal */
+    if (spec->latency_target_us == 0) {
+        view->seen.latency_state = LATENCY_NO_GOAL;
+        view->latency_trouble[0] = '\0';
+    }
+}
+
+/* --- the whole ------------------------------------------------------------------------------- */
+static void add_metrics(struct observation *seen, const struct api_spec *spec)
+{
+    for (size_t i = 0; i < spec->metric_count; i++) {
+        const struct api_metric *m = &spec->metrics[i];
+        struct recommend_metric *out = &seen->metrics[seen->metric_count];
+        out->resource = m->resource == API_CPU ? RECOMMEND_CPU : RECOMMEND_MEMORY;
+        out->container = m->container ? container_index(seen, m->container) : -1;
+        if (m->container && out->container < 0)
+            continue; /* a container that the pods do not have */
+        out->utilization = m->utilization > 0 ? m->utilization / 100.0 : NAN;
+        out->average_value = m->average_value == API_ABSENT ? NAN : (double)m->average_value;
+        seen->metric_count++;
+    }
+}
+
+static bool any_usage(const struct observation *seen)
+{
+    for (size_t i = 0; i < seen->pod_count; i++)
+        for (size_t c = 0; c < seen->container_count; c++)
+            if (!isnan(seen->pods[i].containers[c].usage[RECOMMEND_CPU]))
+                return true;
+    return false;
+}
+
+int observe_build(const struct observe *o, const struct observe_subject *subject,
+                  struct observe_view *out, struct error *err)
+{
+    const struct api_spec *spec = &subject->mpa->spec;
+    *out = (struct observe_view){0};
+    struct observation *seen = &out->seen;
+    seen->now_s = (double)clock_mono_ms() / 1000;
+    seen->since_increase_s = subject->since_increase_s;
+    seen->latency_window_s = o->window_s;
+    seen->replicas_wanted = subject->workload->replicas_wanted;
+    seen->min_replicas = spec->min_replicas;
+    seen->max_replicas = spec->max_replicas;
+    seen->tolerance_up = spec->scale_up.tolerance;
+    seen->tolerance_down = spec->scale_down.tolerance;
+    add_pods(o, subject, out);
+    add_metrics(seen, spec);
+    add_latency(o, subject, out);
+    seen->throttled = throttled(o, out);
+
+    if (seen->pod_count == 0)
+        return error_set(err, ERROR_NOT_FOUND, "%s/%s has no pods", subject->workload->kind,
+                         subject->workload->name);
+    if (o->newest->failure[PROM_CPU_USAGE])
+        return error_set(err, ERROR_UNAVAILABLE, "CPU usage: %s",
+                         o->newest->failure[PROM_CPU_USAGE]);
+    if (!any_usage(seen))
+        return error_set(err, ERROR_NOT_FOUND, "no CPU usage of the %zu pod(s) of %s/%s",
+                         seen->pod_count, subject->workload->kind, subject->workload->name);
+    return 0;
+}
+
+void observe_view_clear(struct observe_view *view)
+{
+    free(view->pods);
+    free(view->kube_pods);
+    view->pods = NULL;
+    view->kube_pods = NULL;
+}
+
+/* --- as JSON --------------------------------------------------------------------------------- */
+/* null, not absence, for what is not known: status is written as a merge patch. */
+static void set_number(json_t *o, const char *key, double value, double per_unit)
+{
+    json_object_set_new(
+        o, key, isfinite(value) ? json_real(round(value * per_unit) / per_unit) : json_null());
+}
+
+json_t *observe_json(const struct observation *seen)
+{
+    double usage = 0, request = 0;
+    int ready = 0;
+    for (size_t i = 0; i < seen->pod_count; i++) {
+        ready += seen->pods[i].ready;
+        for (size_t c = 0; c < seen->container_count; c++) {
+            const struct recommend_usage *u = &seen->pods[i].containers[c];
+            if (!isnan(u->usage[RECOMMEND_CPU]) && !isnan(u->request[RECOMMEND_CPU])) {
+                usage += u->usage[RECOMMEND_CPU];
+                request += u->request[RECOMMEND_CPU];
+            }
+        }
+    }
+    json_t *o = json_object();
+    json_object_set_new(o, "pods", json_integer((json_int_t)seen->pod_count));
+    json_object_set_new(o, "readyPods", json_integer(ready));
+    set_number(o, "cpuUsageMilli", usage, 1);
+    set_number(o, "cpuUtilization", request > 0 ? usage / request : NAN, 1000);
+    set_number(o, "latencyMs", seen->latency_ms, 10);
+    set_number(o, "requestsPerSecond", seen->requests_per_s, 100);
+    set_number(o, "throttledRatio", seen->throttled, 1000);
+    return o;
+}

@@ -1,0 +1,197 @@
+/* The queries: built once, asked together each pass. */
+#include "figures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct pass {                /* one collection under way */
+    struct observe *observe; /* NULL: it was freed meanwhile */
+    int waiting;
+    void (*on_done)(void *arg);
+    void *arg;
+};
+
+struct ask { /* one query of a pass */
+    struct pass *pass;
+    enum prom_metric metric;
+    char *own_key; /* NULL: a common metric */
+};
+
+/* A regular expression that matches exactly these names; ".+" for all. Names of namespaces are DNS
+ * labels, so there is nothing to escape. */
+static char *any_of(const char *const *names)
+{
+    struct buf b;
+    buf_init(&b, 1 << 20);
+    for (size_t i = 0; names && names[i]; i++)
+        if (buf_printf(&b, "%s%s", i ? "|" : "", names[i]) < 0)
+            break;
+    if (b.len == 0)
+        (void)!buf_puts(&b, ".+");
+    return buf_take(&b);
+}
+
+struct observe *observe_new(struct prom *prom, const struct observe_options *options,
+                            struct error *err)
+{
+    struct observe *o = xcalloc(1, sizeof(*o));
+    o->prom = prom;
+    o->window_s = options->window_s;
+    snprintf(o->window, sizeof(o->window), "%.0fs", options->window_s);
+    o->newest = figures_new();
+
+    cleanup_free char *namespaces = any_of(options->namespaces);
+    const struct prom_variable variables[] = {{"window", o->window}, {"namespaces", namespaces}};
+    for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++) {
+        const char *text = options->templates[m] ? options->templates[m] : prom_template(m);
+        o->queries[m] = prom_expand(text, variables, ARRAY_LEN(variables), err);
+        if (o->queries[m] == NULL) {
+            error_prefix(err, "query for %s", prom_metric_name(m));
+            observe_free(o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
+void observe_free(struct observe *o)
+{
+    if (o == NULL)
+        return;
+    if (o->pass)
+        o->pass->observe = NULL;
+    for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++)
+        free(o->queries[m]);
+    map_free(&o->own_queries, free);
+    map_free(&o->own_mistakes, free);
+    figures_free(o->newest);
+    figures_free(o->coming);
+    free(o);
+}
+
+static char *pods_regex(const struct observe_own_query *own)
+{
+    const char **names = xcalloc(own->pod_count + 1, sizeof(*names));
+    for (size_t i = 0; i < own->pod_count; i++)
+        names[i] = own->pods[i]->name;
+    char *regex = any_of(names);
+    free(names);
+    return regex;
+}
+
+void observe_add_own(struct observe *o, const struct observe_own_query *own)
+{
+    cleanup_free char *pods = pods_regex(own);
+    const struct prom_variable variables[] = {
+        {"window", o->window},
+        {"namespace", own->mpa->namespace_},
+        {"namespaces", own->mpa->namespace_},
+        {"name", own->mpa->spec.target_name},
+        {"pods", pods},
+    };
+    struct error err = {0};
+    char *query = prom_expand(own->mpa->spec.latency_query, variables, ARRAY_LEN(variables), &err);
+    if (query == NULL)
+        free(map_put(&o->own_mistakes, own->key, xstrdup(err.message)));
+    else
+        free(map_put(&o->own_queries, own->key, query));
+}
+
+static void finish_pass(struct pass *pass)
+{
+    struct observe *o = pass->observe;
+    if (o) {
+        figures_free(o->newest);
+        o->newest = o->coming;
+        o->coming = NULL;
+        o->pass = NULL;
+        o->collected_ms = clock_mono_ms();
+        pass->on_done(pass->arg);
+    }
+    free(pass);
+}
+
+static void on_answer(void *arg, const struct prom_result *result, const struct error *err)
+{
+    struct ask *ask = arg;
+    struct observe *o = ask->pass->observe;
+    if (o && ask->own_key)
+        figures_add_own(o->coming, ask->own_key, result, err ? err->message : NULL);
+    else if (o && result)
+        figures_add(o->coming, ask->metric, result);
+    else if (o)
+        string_set(&o->coming->failure[ask->metric], err->message);
+    struct pass *pass = ask->pass;
+    free(ask->own_key);
+    free(ask);
+    if (--pass->waiting == 0)
+        finish_pass(pass);
+}
+
+static void ask_for(struct pass *pass, const char *query, enum prom_metric metric,
+                    const char *own_key)
+{
+    struct ask *ask = xcalloc(1, sizeof(*ask));
+    *ask = (struct ask){.pass = pass, .metric = metric, .own_key = xstrdup(own_key)};
+    pass->waiting++;
+    prom_query(pass->observe->prom, query, 0, on_answer, ask);
+}
+
+void observe_collect(struct observe *o, void (*on_done)(void *arg), void *arg)
+{
+    struct pass *pass = xcalloc(1, sizeof(*pass));
+    *pass = (struct pass){.observe = o, .on_done = on_done, .arg = arg};
+    o->pass = pass;
+    o->coming = figures_new();
+    for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++)
+        ask_for(pass, o->queries[m], m, NULL);
+
+    const char *key;
+    void *query;
+    for (size_t i = 0; (i = map_next(&o->own_queries, i, &key, &query)) != 0;)
+        ask_for(pass, query, PROM_LATENCY_BUCKETS, key);
+    map_free(&o->own_queries, free);
+    for (size_t i = 0; (i = map_next(&o->own_mistakes, i, &key, &query)) != 0;)
+        figures_add_own(o->coming, key, NULL, query);
+    map_free(&o->own_mistakes, free);
+}
+
+bool observe_busy(const struct observe *o)
+{
+    return o->pass != NULL;
+}
+
+int64_t observe_collected_ms(const struct observe *o)
+{
+    return o->collected_ms;
+}
+
+const char *observe_failure(const struct observe *o, enum prom_metric metric)
+{
+    return o->newest->failure[metric];
+}
+
+/* --- history ---------------------------------------------------------------------------------
+ */
+static void on_history(void *arg, const struct prom_result *result, const struct error *err)
+{
+    struct observe_history *h = arg;
+    for (size_t i = 0; result && i < result->series_count; i++) {
+        const struct prom_series *series = &result->series[i];
+        for (size_t j = 0; j < series->sample_count; j++)
+            h->on_sample(h->arg, prom_label(series, "namespace"), prom_label(series, "pod"),
+                         prom_label(series, "container"), series->samples[j].time_s,
+                         series->samples[j].value * 1000);
+    }
+    h->on_done(h->arg, err);
+    free(h);
+}
+
+void observe_ask_history(struct observe *o, const struct observe_history *history)
+{
+    struct observe_history *copy = xcalloc(1, sizeof(*copy));
+    *copy = *history;
+    double now_s = (double)clock_wall_ms() / 1000;
+    prom_query_range(o->prom, o->queries[PROM_CPU_USAGE], now_s - history->span_s, now_s,
+                     history->step_s, on_history, copy);
+}

@@ -1,0 +1,168 @@
+#include "figures.h"
+
+#include <math.h>
+#include <string.h>
+
+void buckets_add(struct bucket_set *set, double upper, double rate)
+{
+    size_t at = 0;
+    while (at < set->count && set->items[at].upper < upper)
+        at++;
+    if (at < set->count && set->items[at].upper == upper) {
+        set->items[at].count += rate;
+        return;
+    }
+    if (set->count >= OBSERVE_MAX_BUCKETS)
+        return;
+    set->items = xrealloc(set->items, set->count + 1, sizeof(*set->items));
+    memmove(set->items + at + 1, set->items + at, (set->count - at) * sizeof(*set->items));
+    set->items[at] = (struct prom_bucket){.upper = upper, .count = rate};
+    set->count++;
+}
+
+void buckets_merge(struct bucket_set *into, const struct bucket_set *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        buckets_add(into, from->items[i].upper, from->items[i].count);
+}
+
+static void pod_figures_free(void *value)
+{
+    struct pod_figures *pod = value;
+    for (size_t i = 0; i < pod->container_count; i++)
+        free(pod->containers[i].name);
+    free(pod->containers);
+    free(pod->latency.items);
+    free(pod);
+}
+
+static void own_figures_free(void *value)
+{
+    struct own_figures *own = value;
+    free(own->failure);
+    free(own->latency.items);
+    free(own);
+}
+
+struct figures *figures_new(void)
+{
+    return xcalloc(1, sizeof(struct figures));
+}
+
+void figures_free(struct figures *figures)
+{
+    if (figures == NULL)
+        return;
+    map_free(&figures->pods, pod_figures_free);
+    map_free(&figures->own, own_figures_free);
+    for (size_t i = 0; i < PROM_METRIC_COUNT; i++)
+        free(figures->failure[i]);
+    free(figures);
+}
+
+static struct pod_figures *pod_slot(struct figures *figures, const struct prom_series *series)
+{
+    cleanup_free char *key =
+        xasprintf("%s/%s", prom_label(series, "namespace"), prom_label(series, "pod"));
+    struct pod_figures *pod = map_get(&figures->pods, key);
+    if (pod == NULL) {
+        pod = xcalloc(1, sizeof(*pod));
+        map_put(&figures->pods, key, pod);
+    }
+    return pod;
+}
+
+static struct container_figures *container_slot(struct pod_figures *pod, const char *name)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    pod->containers = xrealloc(pod->containers, pod->container_count + 1, sizeof(*pod->containers));
+    struct container_figures *c = &pod->containers[pod->container_count++];
+    *c = (struct container_figures){
+        .name = xstrdup(name), .cpu_milli = NAN, .throttled = NAN, .memory_bytes = NAN};
+    return c;
+}
+
+/* Reads le; false for a series that is no bucket. */
+static bool bucket_bound(const struct prom_series *series, double *upper)
+{
+    const char *le = prom_label(series, "le");
+    char *end;
+    *upper = strtod(le, &end);
+    return *le && *end == '\0' && !isnan(*upper);
+}
+
+static void set_container(struct container_figures *c, enum prom_metric metric, double value)
+{
+    if (metric == PROM_CPU_USAGE)
+        c->cpu_milli = value * 1000;
+    else if (metric == PROM_CPU_THROTTLED)
+        c->throttled = value;
+    else
+        c->memory_bytes = value;
+}
+
+void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_result *result)
+{
+    for (size_t i = 0; i < result->series_count; i++) {
+        const struct prom_series *series = &result->series[i];
+        if (series->sample_count == 0 || *prom_label(series, "pod") == '\0')
+            continue;
+        double upper, value = series->samples[series->sample_count - 1].value;
+        if (!isfinite(value))
+            continue; /* 0/0 of a container without a quota: as good as missing */
+        if (metric != PROM_LATENCY_BUCKETS)
+            set_container(
+                container_slot(pod_slot(figures, series), prom_label(series, "container")), metric,
+                value);
+        else if (bucket_bound(series, &upper))
+            buckets_add(&pod_slot(figures, series)->latency, upper, value);
+    }
+}
+
+static void read_own(struct own_figures *own, const struct prom_result *result)
+{
+    own->state = PROM_MISSING;
+    for (size_t i = 0; i < result->series_count; i++) {
+        const struct prom_series *series = &result->series[i];
+        double upper;
+        if (series->sample_count == 0)
+            continue;
+        const struct prom_sample *sample = &series->samples[series->sample_count - 1];
+        if (bucket_bound(series, &upper)) {
+            own->is_histogram = true;
+            if (isfinite(sample->value))
+                buckets_add(&own->latency, upper, sample->value);
+        } else if (own->state == PROM_MISSING) {
+            own->state = prom_classify(sample, sample->time_s, INFINITY);
+            own->value_s = sample->value;
+        }
+    }
+}
+
+void figures_add_own(struct figures *figures, const char *key, const struct prom_result *result,
+                     const char *failure)
+{
+    struct own_figures *own = xcalloc(1, sizeof(*own));
+    own->failure = xstrdup(failure);
+    if (result)
+        read_own(own, result);
+    void *old = map_put(&figures->own, key, own);
+    if (old)
+        own_figures_free(old);
+}
+
+const struct pod_figures *figures_pod(const struct figures *figures, const struct kube_pod *pod)
+{
+    cleanup_free char *key = xasprintf("%s/%s", pod->namespace_, pod->name);
+    return map_get(&figures->pods, key);
+}
+
+const struct container_figures *figures_container(const struct pod_figures *pod, const char *name)
+{
+    for (size_t i = 0; pod && i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, name) == 0)
+            return &pod->containers[i];
+    return NULL;
+}

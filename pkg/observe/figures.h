@@ -1,0 +1,62 @@
+/* What one collection brought in, by pod. Private to pkg/observe. */
+#ifndef FAASRL_OBSERVE_FIGURES_H
+#define FAASRL_OBSERVE_FIGURES_H
+
+#include "observe/observe.h"
+
+#define OBSERVE_MAX_BUCKETS 256
+
+struct bucket_set { /* rates by upper bound, ascending */
+    struct prom_bucket *items;
+    size_t count;
+};
+void buckets_add(struct bucket_set *set, double upper, double rate);
+void buckets_merge(struct bucket_set *into, const struct bucket_set *from);
+
+struct container_figures {
+    char *name;
+    double cpu_milli, throttled, memory_bytes; /* NaN: missing */
+};
+
+struct pod_figures {
+    struct container_figures *containers;
+    size_t container_count;
+    struct bucket_set latency;
+};
+
+struct own_figures { /* the answer of an MPA's own latency query */
+    char *failure;   /* NULL: it was answered */
+    bool is_histogram;
+    struct bucket_set latency;
+    enum prom_value state; /* of value_s, when it is no histogram */
+    double value_s;
+};
+
+struct figures {
+    struct map pods; /* "namespace/pod" → struct pod_figures */
+    struct map own;  /* key of the MPA → struct own_figures */
+    char *failure[PROM_METRIC_COUNT];
+};
+
+struct figures *figures_new(void);
+void figures_free(struct figures *figures);
+void figures_add(struct figures *figures, enum prom_metric metric,
+                 const struct prom_result *result);
+void figures_add_own(struct figures *figures, const char *key, const struct prom_result *result,
+                     const char *failure);
+const struct pod_figures *figures_pod(const struct figures *figures, const struct kube_pod *pod);
+const struct container_figures *figures_container(const struct pod_figures *pod, const char *name);
+
+struct observe {
+    struct prom *prom;
+    char *queries[PROM_METRIC_COUNT];
+    double window_s;
+    char window[16];
+    struct figures *newest, *coming; /* coming: of the pass under way */
+    struct pass *pass;
+    struct map own_queries,
+        own_mistakes; /* key → query, or what is wrong with it; for the next pass */
+    int64_t collected_ms;
+};
+
+#endif

@@ -1,0 +1,78 @@
+/* Facts in, one observation per MPA out: joins what the cluster says (pods, requests) with what
+ * Prometheus measured (latency, usage, throttling). */
+#ifndef FAASRL_OBSERVE_H
+#define FAASRL_OBSERVE_H
+
+#include "api/api.h"
+#include "kube/kube.h"
+#include "prometheus/prometheus.h"
+#include "recommend/recommend.h"
+
+struct observe; /* the queries of an installation and their newest answers */
+
+struct observe_options {
+    const char *templates[PROM_METRIC_COUNT]; /* NULL: the built-in one */
+    const char *const *namespaces;            /* NULL-terminated; NULL or empty: all */
+    double window_s;                          /* rates look back this far */
+};
+
+/* Fails when a template cannot be expanded. */
+struct observe *observe_new(struct prom *prom, const struct observe_options *options,
+                            struct error *err);
+void observe_free(struct observe *observe);
+
+/* An MPA's own latency query, asked beside the common ones. */
+struct observe_own_query {
+    const char *key; /* namespace/name of the MPA */
+    const struct api_mpa *mpa;
+    const struct kube_pod *const *pods;
+    size_t pod_count;
+};
+/* Registers a query for the next collection. */
+void observe_add_own(struct observe *observe, const struct observe_own_query *own);
+
+/* Asks everything at once: one query per metric for all MPAs together. Answers replace those of the
+ * pass before; a metric whose query failed has no figures at all, never old ones. */
+void observe_collect(struct observe *observe, void (*on_done)(void *arg), void *arg);
+bool observe_busy(const struct observe *observe);
+int64_t observe_collected_ms(const struct observe *observe); /* monotonic; 0: never */
+/* Why the metric has no figures, or NULL. */
+const char *observe_failure(const struct observe *observe, enum prom_metric metric);
+
+/* What is known of one MPA besides its figures. */
+struct observe_subject {
+    const char *key;
+    const struct api_mpa *mpa;
+    const struct kube_workload *workload;
+    const struct kube_pod *const *pods; /* all of the workload, ended ones too */
+    size_t pod_count;
+    bool cpu_capped;         /* a node refused more CPU: what pods have is the most they can get */
+    double since_increase_s; /* since we last added capacity; INFINITY: never */
+};
+
+/* An observation and the memory it points into. */
+struct observe_view {
+    struct observation seen;
+    struct recommend_pod *pods;
+    const struct kube_pod **kube_pods; /* those that count, in the same order */
+    char latency_trouble[256];         /* why latency is MISSING, else "" */
+};
+/* Fails when nothing is known of the pods' usage. The strings belong to the subject. */
+int observe_build(const struct observe *observe, const struct observe_subject *subject,
+                  struct observe_view *out, struct error *err);
+void observe_view_clear(struct observe_view *view);
+/* The figures of an observation for status.lastDecision.observation (new reference). */
+json_t *observe_json(const struct observation *seen);
+
+/* CPU usage of the last span_s seconds, to give a recommender a memory at start. on_sample is
+ * called oldest first per container; on_done at the end, also after failure. */
+struct observe_history {
+    double span_s, step_s;
+    void (*on_sample)(void *arg, const char *namespace_, const char *pod, const char *container,
+                      double time_s, double cpu_milli);
+    void (*on_done)(void *arg, const struct error *err); /* err NULL: all is told */
+    void *arg;
+};
+void observe_ask_history(struct observe *observe, const struct observe_history *history);
+
+#endif
