@@ -1,0 +1,124 @@
+/* The one interface that matters: an observation in, a recommendation with its reason out.
+ *
+ * Knows nothing of Kubernetes or HTTP; the simulator and the controller call the same code. Figures
+ * that are not known are NaN. CPU is in milli-cores, memory in bytes, latency in milliseconds. */
+#ifndef FAASRL_RECOMMEND_H
+#define FAASRL_RECOMMEND_H
+
+#include "base/base.h"
+
+#define RECOMMEND_MAX_CONTAINERS 16
+#define RECOMMEND_MAX_METRICS    8
+
+enum recommend_resource { RECOMMEND_CPU, RECOMMEND_MEMORY, RECOMMEND_RESOURCE_COUNT };
+
+/* --- what is known --------------------------------------------------------------------------- */
+enum recommend_latency { /* why latency_ms is or is not a number */
+                         LATENCY_NO_GOAL,
+                         LATENCY_KNOWN,
+                         LATENCY_NO_TRAFFIC, /* the series are there, no request came: nothing to be
+                                                late */
+                         LATENCY_OVERFLOW, /* beyond the histogram's last bucket: latency_ms is that
+                                              bound */
+                         LATENCY_MISSING,  /* no series, or stale: not the same as zero */
+};
+
+struct recommend_container {
+    const char *name;
+    bool controlled[RECOMMEND_RESOURCE_COUNT];
+    double request[RECOMMEND_RESOURCE_COUNT]; /* what pods have now (the most common), NaN: none */
+    double min[RECOMMEND_RESOURCE_COUNT], max[RECOMMEND_RESOURCE_COUNT]; /* always numbers */
+};
+
+struct recommend_usage {
+    double usage[RECOMMEND_RESOURCE_COUNT];   /* NaN: missing */
+    double request[RECOMMEND_RESOURCE_COUNT]; /* in force, NaN: none */
+};
+
+struct recommend_pod {
+    bool ready;
+    bool pending;  /* not running yet: left out whatever its figures */
+    bool starting; /* its CPU figures do not count yet (HPA's readiness delay) */
+    double age_s;
+    struct recommend_usage containers[RECOMMEND_MAX_CONTAINERS];
+};
+
+struct recommend_metric { /* a target as in HPA v2 */
+    enum recommend_resource resource;
+    int container;        /* index, or -1: the whole pod */
+    double utilization;   /* 0.7 of the request; NaN when average_value is used */
+    double average_value; /* per pod; NaN when utilization is used */
+};
+
+struct observation {
+    double now_s; /* any clock that only goes forward */
+    enum recommend_latency latency_state;
+    double percentile, goal_ms, latency_ms, requests_per_s;
+    double throttled;        /* share of CFS periods throttled, 0..1, NaN: unknown */
+    double since_increase_s; /* since replicas or CPU last grew by our hand; INFINITY: never */
+    double latency_window_s; /* latency_ms looks back this far */
+    int replicas_wanted;     /* the target's spec */
+    int min_replicas, max_replicas;
+    double tolerance_up, tolerance_down;
+    struct recommend_metric metrics[RECOMMEND_MAX_METRICS];
+    size_t metric_count;
+    struct recommend_container containers[RECOMMEND_MAX_CONTAINERS];
+    size_t container_count;
+    const struct recommend_pod *pods;
+    size_t pod_count;
+};
+
+/* --- what is proposed ------------------------------------------------------------------------ */
+enum recommend_action { ACTION_NONE, ACTION_UP, ACTION_DOWN, ACTION_BOTH };
+
+struct recommendation {
+    int replicas;
+    struct {
+        double target[RECOMMEND_RESOURCE_COUNT]; /* within min..max; NaN: not controlled */
+        double lower[RECOMMEND_RESOURCE_COUNT], upper[RECOMMEND_RESOURCE_COUNT];
+        double uncapped[RECOMMEND_RESOURCE_COUNT];
+    } containers[RECOMMEND_MAX_CONTAINERS];
+    size_t container_count;
+    /* One plain sentence with its numbers:
+     * "p99 412ms over goal 300ms at 91% CPU: cpu 250m → 500m". */
+    char reason[256];
+};
+
+/* --- recommenders --------------------------------------------------------------------------- */
+struct recommender {
+    const char *name;
+    void *(*create)(void); /* the memory of one MPA */
+    void (*destroy)(void *self);
+    /* A usage figure from the past, oldest first, to begin with more than nothing. Optional. */
+    void (*remember)(void *self, const char *container, enum recommend_resource resource,
+                     double time_s, double usage);
+    /* Fails when nothing can be said (no pods, no figures); then nothing must be changed. */
+    int (*recommend)(void *self, const struct observation *seen, struct recommendation *out,
+                     struct error *err);
+};
+const struct recommender *recommend_find(const char *name); /* NULL when it is not one of ours */
+extern const struct recommender recommend_threshold;
+
+/* --- parts of the threshold recommender, each a contract of its own ------------------------- */
+/* HPA v2's rule for one metric: how many replicas, with its treatment of unready and missing pods
+ * and its tolerance. *ratio is the capacity needed over that of the wanted replicas, before
+ * rounding to whole replicas (1 when HPA keeps the count). Fails when no pod has a figure. */
+int recommend_hpa_replicas(const struct observation *seen, const struct recommend_metric *metric,
+                           int *replicas, double *ratio, struct error *err);
+/* Plain usage over target of the pods that count, without HPA's rounding; NaN: unknown. */
+double recommend_usage_ratio(const struct observation *seen, const struct recommend_metric *metric);
+
+/* VPA's decaying histogram: exponential buckets (first 0.01 core, growing 5 %), weights that halve
+ * every half_life_s. */
+struct recommend_histogram;
+struct recommend_histogram *recommend_histogram_new(double first_bucket, double max_value,
+                                                    double half_life_s);
+void recommend_histogram_free(struct recommend_histogram *h);
+/* A negative weight takes back a sample that was added with the same time and value. */
+void recommend_histogram_add(struct recommend_histogram *h, double time_s, double value,
+                             double weight);
+/* The end of the bucket in which the share q of the weight is reached; NaN: empty. */
+double recommend_histogram_percentile(const struct recommend_histogram *h, double q);
+bool recommend_histogram_empty(const struct recommend_histogram *h);
+
+#endif
