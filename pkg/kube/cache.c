@@ -1,0 +1,480 @@
+/* The cache: one watch per kind (and namespace), one record per object. A record is one block: a
+ * head with the links of the indexes, then the projection. */
+#include "kube/internal.h"
+
+#include <malloc.h>
+#include <string.h>
+
+enum source_kind { SOURCE_POD, SOURCE_WORKLOAD, SOURCE_SCALER };
+
+static const struct source_type {
+    const char *kind, *group, *plural;
+    enum source_kind holds;
+    bool optional;
+} source_types[] = {
+    {"Deployment", "/apis/apps/v1", "deployments", SOURCE_WORKLOAD, false},
+    {"StatefulSet", "/apis/apps/v1", "statefulsets", SOURCE_WORKLOAD, false},
+    {"ReplicaSet", "/apis/apps/v1", "replicasets", SOURCE_WORKLOAD, false},
+    {"HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers", SOURCE_SCALER,
+     false},
+    {"ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", SOURCE_SCALER, true},
+    {"VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers",
+     SOURCE_SCALER, true},
+    {"Pod", "/api/v1", "pods", SOURCE_POD, false},
+};
+
+struct source {
+    struct kube_cache *cache;
+    const struct source_type *type;
+    struct kube_watch *watch;
+    uint32_t generation; /* of the latest list; records of older ones are swept at its end */
+    char *trouble;
+};
+
+struct record {
+    struct kube_node by_uid;
+    struct kube_node by_link; /* pods and workloads: the owner's uid; scalers: the target */
+    const struct source *source;
+    uint32_t generation;
+    bool linked, slim;
+};
+struct pod_record {
+    struct record head; /* a kube_pod follows */
+};
+struct workload_record {
+    struct record head;
+    struct kube_node by_name; /* a kube_workload follows */
+};
+/* A ReplicaSet without replicas that a Deployment keeps for a rollback. There are ten of them for
+ * each Deployment, and of use is only whose they are, should pods of theirs turn up. */
+struct slim_record {
+    struct record head;
+    char uid[KUBE_UID_SIZE], owner_uid[KUBE_UID_SIZE];
+};
+struct scaler_record {
+    struct record head;
+    char uid[KUBE_UID_SIZE]; /* a kube_scaler follows */
+};
+
+struct table {
+    struct kube_index by_uid, by_link;
+};
+
+struct kube_cache {
+    struct kube_cache_options options; /* without the namespaces */
+    struct source *sources;
+    size_t source_count;
+    struct table pods, workloads, scalers;
+    struct kube_index workload_names;
+    size_t pod_bytes;
+    bool busy, stopped; /* inside a callback; kube_cache_stop was called there */
+};
+
+/* --- records ---------------------------------------------------------------------------------- */
+static struct kube_pod *pod_of(const struct record *r)
+{
+    return (struct kube_pod *)(void *)((struct pod_record *)(uintptr_t)r + 1);
+}
+
+static struct kube_workload *workload_of(const struct record *r)
+{
+    return (struct kube_workload *)(void *)((struct workload_record *)(uintptr_t)r + 1);
+}
+
+static struct kube_scaler *scaler_of(const struct record *r)
+{
+    return (struct kube_scaler *)(void *)((struct scaler_record *)(uintptr_t)r + 1);
+}
+
+static struct record *record_at(struct kube_node *node, size_t offset)
+{
+    return node ? (struct record *)(void *)((char *)node - offset) : NULL;
+}
+#define BY_UID(node)  record_at(node, offsetof(struct record, by_uid))
+#define BY_LINK(node) record_at(node, offsetof(struct record, by_link))
+#define BY_NAME(node) record_at(node, offsetof(struct workload_record, by_name))
+
+static const char *uid_of(const struct record *r)
+{
+    switch (r->source->type->holds) {
+    case SOURCE_POD:
+        return pod_of(r)->uid;
+    case SOURCE_WORKLOAD:
+        return r->slim ? ((const struct slim_record *)(const void *)r)->uid : workload_of(r)->uid;
+    default:
+        return ((const struct scaler_record *)(const void *)r)->uid;
+    }
+}
+
+static const char *owner_uid_of(const struct record *r)
+{
+    if (r->source->type->holds == SOURCE_POD)
+        return pod_of(r)->owner_uid;
+    return r->slim ? ((const struct slim_record *)(const void *)r)->owner_uid
+                   : workload_of(r)->owner_uid;
+}
+
+/* What by_link is keyed by; 0 for none. */
+static uint64_t link_hash(const struct record *r)
+{
+    if (r->source->type->holds == SOURCE_SCALER) {
+        const struct kube_scaler *s = scaler_of(r);
+        return kube_hash(s->namespace_, s->target_kind, s->target_name, NULL);
+    }
+    const char *owner = owner_uid_of(r);
+    return *owner ? kube_hash(owner, NULL) : 0;
+}
+
+static bool has_name(const struct record *r)
+{
+    return r->source->type->holds == SOURCE_WORKLOAD && !r->slim;
+}
+
+static struct table *table_of(struct kube_cache *cache, const struct source *source)
+{
+    switch (source->type->holds) {
+    case SOURCE_POD:
+        return &cache->pods;
+    case SOURCE_WORKLOAD:
+        return &cache->workloads;
+    default:
+        return &cache->scalers;
+    }
+}
+
+static struct record *record_find(const struct table *table, const char *uid)
+{
+    struct kube_node *node = kube_index_first(&table->by_uid, kube_hash(uid, NULL));
+    while (node && strcmp(uid_of(BY_UID(node)), uid) != 0)
+        node = kube_index_next(node);
+    return BY_UID(node);
+}
+
+static void record_add(struct kube_cache *cache, struct record *r)
+{
+    struct table *table = table_of(cache, r->source);
+    uint64_t hash = link_hash(r);
+    kube_index_add(&table->by_uid, &r->by_uid, kube_hash(uid_of(r), NULL));
+    r->linked = hash != 0;
+    if (r->linked)
+        kube_index_add(&table->by_link, &r->by_link, hash);
+    if (has_name(r)) {
+        const struct kube_workload *w = workload_of(r);
+        kube_index_add(&cache->workload_names, &((struct workload_record *)(void *)r)->by_name,
+                       kube_hash(w->kind, w->namespace_, w->name, NULL));
+    }
+    if (r->source->type->holds == SOURCE_POD)
+        cache->pod_bytes += malloc_usable_size(r) + sizeof(size_t);
+}
+
+/* Takes it out of the indexes; the record is the caller's then. */
+static void record_remove(struct kube_cache *cache, struct record *r)
+{
+    struct table *table = table_of(cache, r->source);
+    kube_index_remove(&table->by_uid, &r->by_uid);
+    if (r->linked)
+        kube_index_remove(&table->by_link, &r->by_link);
+    if (has_name(r))
+        kube_index_remove(&cache->workload_names, &((struct workload_record *)(void *)r)->by_name);
+    if (r->source->type->holds == SOURCE_POD)
+        cache->pod_bytes -= malloc_usable_size(r) + sizeof(size_t);
+}
+
+/* --- what the watches bring ------------------------------------------------------------------- */
+static struct record *record_new(const struct source *source, const json_t *object)
+{
+    const char *kind = source->type->kind;
+    size_t head = source->type->holds == SOURCE_POD        ? sizeof(struct pod_record)
+                  : source->type->holds == SOURCE_WORKLOAD ? sizeof(struct workload_record)
+                                                           : sizeof(struct scaler_record);
+    void *body = source->type->holds == SOURCE_POD ? (void *)kube_pod_project(object, head)
+                 : source->type->holds == SOURCE_WORKLOAD
+                     ? (void *)kube_workload_project(object, kind, head)
+                     : (void *)kube_scaler_project(object, kind, head);
+    if (!body)
+        return NULL;
+    struct record *r = (struct record *)(void *)((char *)body - head);
+    r->source = source;
+    r->generation = source->generation;
+    if (source->type->holds == SOURCE_SCALER) {
+        const char *uid = kube_uid(object);
+        memcpy(((struct scaler_record *)(void *)r)->uid, uid, strlen(uid) + 1);
+    }
+    return r;
+}
+
+static bool is_idle_replica_set(const struct record *r)
+{
+    if (r->source->type->holds != SOURCE_WORKLOAD || r->slim)
+        return false;
+    const struct kube_workload *w = workload_of(r);
+    return strcmp(w->kind, "ReplicaSet") == 0 && w->replicas_wanted == 0 && w->replicas == 0 &&
+           w->owner_kind && strcmp(w->owner_kind, "Deployment") == 0;
+}
+
+static struct record *slim_new(const struct record *from)
+{
+    struct slim_record *slim = xcalloc(1, sizeof(*slim));
+    const struct kube_workload *w = workload_of(from);
+    slim->head.source = from->source;
+    slim->head.generation = from->generation;
+    slim->head.slim = true;
+    memcpy(slim->uid, w->uid, sizeof(slim->uid));
+    memcpy(slim->owner_uid, w->owner_uid, sizeof(slim->owner_uid));
+    return &slim->head;
+}
+
+static void tell(struct kube_cache *cache, const struct record *r, bool deleted)
+{
+    const struct kube_cache_options *o = &cache->options;
+    if (cache->stopped || r->slim)
+        return;
+    if (r->source->type->holds == SOURCE_POD && o->on_pod)
+        o->on_pod(o->arg, pod_of(r), deleted);
+    else if (r->source->type->holds == SOURCE_WORKLOAD && o->on_workload)
+        o->on_workload(o->arg, workload_of(r), deleted);
+}
+
+static void cache_free(struct kube_cache *cache);
+
+static void cache_leave(struct kube_cache *cache)
+{
+    cache->busy = false;
+    if (cache->stopped)
+        cache_free(cache);
+}
+
+static void source_on_object(void *arg, const json_t *object, bool deleted)
+{
+    struct source *source = arg;
+    struct kube_cache *cache = source->cache;
+    struct record *old = record_find(table_of(cache, source), kube_uid(object));
+    struct record *now = record_new(source, object);
+    if (old)
+        record_remove(cache, old);
+    free(old);
+    if (!now)
+        return;
+    bool keep = !deleted && !is_idle_replica_set(now);
+    if (keep)
+        record_add(cache, now);
+    else if (!deleted)
+        record_add(cache, slim_new(now));
+    cache->busy = true;
+    tell(cache, now, deleted);
+    if (!keep)
+        free(now);
+    cache_leave(cache);
+}
+
+static void source_on_list_begin(void *arg)
+{
+    struct source *source = arg;
+    source->generation++;
+}
+
+/* What the list did not show is gone. */
+static void source_on_list_end(void *arg)
+{
+    struct source *source = arg;
+    struct kube_cache *cache = source->cache;
+    struct kube_index *all = &table_of(cache, source)->by_uid;
+    struct kube_node *next, *node = kube_index_walk(all, NULL);
+    cache->busy = true;
+    for (; node; node = next) {
+        struct record *r = BY_UID(node);
+        next = kube_index_walk(all, node);
+        if (r->source != source || r->generation == source->generation)
+            continue;
+        record_remove(cache, r);
+        tell(cache, r, true);
+        free(r);
+    }
+    cache_leave(cache);
+}
+
+static void source_on_state(void *arg, const struct error *err)
+{
+    struct source *source = arg;
+    free(source->trouble);
+    source->trouble = err ? xasprintf("%s: %s", source->type->plural, err->message) : NULL;
+}
+
+/* --- start and stop --------------------------------------------------------------------------- */
+static void source_start(struct kube *kube, struct source *source, const char *namespace_)
+{
+    const struct source_type *type = source->type;
+    cleanup_free char *path =
+        namespace_ ? xasprintf("%s/namespaces/%s/%s", type->group, namespace_, type->plural)
+                   : xasprintf("%s/%s", type->group, type->plural);
+    struct kube_watch_spec spec = {
+        .path = path,
+        .optional = type->optional,
+        .handler = {.on_object = source_on_object,
+                    .on_list_begin = source_on_list_begin,
+                    .on_list_end = source_on_list_end,
+                    .on_state = source_on_state},
+        .arg = source,
+    };
+    source->watch = kube_watch_start(kube, &spec);
+}
+
+struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_options *options)
+{
+    static const char *const everywhere[] = {NULL};
+    struct kube_cache *cache = xcalloc(1, sizeof(*cache));
+    const char *const *namespaces = options->namespaces ? options->namespaces : everywhere;
+    size_t count = 0;
+    while (namespaces[count])
+        count++;
+    size_t places = count ? count : 1;
+    cache->options = *options;
+    cache->options.namespaces = NULL;
+    cache->source_count = places * ARRAY_LEN(source_types);
+    cache->sources = xcalloc(cache->source_count, sizeof(*cache->sources));
+    for (size_t i = 0; i < cache->source_count; i++) {
+        cache->sources[i].cache = cache;
+        cache->sources[i].type = &source_types[i / places];
+        source_start(kube, &cache->sources[i], count ? namespaces[i % places] : NULL);
+    }
+    return cache;
+}
+
+static void table_free(struct table *table)
+{
+    struct kube_node *next, *node = kube_index_walk(&table->by_uid, NULL);
+    for (; node; node = next) {
+        next = kube_index_walk(&table->by_uid, node);
+        free(BY_UID(node));
+    }
+    kube_index_free(&table->by_uid);
+    kube_index_free(&table->by_link);
+}
+
+static void cache_free(struct kube_cache *cache)
+{
+    for (size_t i = 0; i < cache->source_count; i++)
+        free(cache->sources[i].trouble);
+    free(cache->sources);
+    table_free(&cache->pods);
+    table_free(&cache->workloads);
+    table_free(&cache->scalers);
+    kube_index_free(&cache->workload_names);
+    free(cache);
+}
+
+void kube_cache_stop(struct kube_cache *cache)
+{
+    if (!cache)
+        return;
+    for (size_t i = 0; i < cache->source_count; i++)
+        kube_watch_stop(cache->sources[i].watch);
+    cache->stopped = true;
+    if (!cache->busy)
+        cache_free(cache);
+}
+
+/* --- questions -------------------------------------------------------------------------------- */
+bool kube_cache_synced(const struct kube_cache *cache)
+{
+    for (size_t i = 0; i < cache->source_count; i++)
+        if (!kube_watch_synced(cache->sources[i].watch))
+            return false;
+    return true;
+}
+
+const char *kube_cache_trouble(const struct kube_cache *cache)
+{
+    for (size_t i = 0; i < cache->source_count; i++)
+        if (cache->sources[i].trouble)
+            return cache->sources[i].trouble;
+    return NULL;
+}
+
+const struct kube_workload *kube_cache_workload(const struct kube_cache *cache, const char *kind,
+                                                const char *namespace_, const char *name)
+{
+    struct kube_node *node =
+        kube_index_first(&cache->workload_names, kube_hash(kind, namespace_, name, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct kube_workload *w = workload_of(BY_NAME(node));
+        if (strcmp(w->kind, kind) == 0 && strcmp(w->namespace_, namespace_) == 0 &&
+            strcmp(w->name, name) == 0)
+            return w;
+    }
+    return NULL;
+}
+
+/* Anybody may name any owner in his own pods: only pods of the owner's namespace count. */
+static size_t pods_of(const struct kube_cache *cache, const char *owner_uid, const char *namespace_,
+                      const struct kube_pod **out, size_t max, size_t count)
+{
+    struct kube_node *node = kube_index_first(&cache->pods.by_link, kube_hash(owner_uid, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct kube_pod *pod = pod_of(BY_LINK(node));
+        if (strcmp(pod->owner_uid, owner_uid) != 0 || strcmp(pod->namespace_, namespace_) != 0)
+            continue;
+        if (count < max)
+            out[count] = pod;
+        count++;
+    }
+    return count;
+}
+
+size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workload *workload,
+                       const struct kube_pod **out, size_t max)
+{
+    const char *namespace_ = workload->namespace_;
+    size_t count = pods_of(cache, workload->uid, namespace_, out, max, 0);
+    struct kube_node *node =
+        kube_index_first(&cache->workloads.by_link, kube_hash(workload->uid, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct record *set = BY_LINK(node);
+        if (strcmp(owner_uid_of(set), workload->uid) == 0)
+            count = pods_of(cache, uid_of(set), namespace_, out, max, count);
+    }
+    return count;
+}
+
+const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
+                                             const struct kube_pod *pod)
+{
+    const char *uid = pod->owner_uid;
+    const struct kube_workload *top = NULL;
+    for (int depth = 0; depth < 4 && *uid; depth++) {
+        const struct record *r = record_find(&cache->workloads, uid);
+        if (!r)
+            break;
+        if (!r->slim && strcmp(workload_of(r)->namespace_, pod->namespace_) == 0)
+            top = workload_of(r);
+        uid = owner_uid_of(r);
+    }
+    return top;
+}
+
+const struct kube_scaler *kube_cache_scaler(const struct kube_cache *cache, const char *kind,
+                                            const char *namespace_, const char *name, bool replicas,
+                                            bool resources)
+{
+    struct kube_node *node =
+        kube_index_first(&cache->scalers.by_link, kube_hash(namespace_, kind, name, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct kube_scaler *s = scaler_of(BY_LINK(node));
+        bool acts = (replicas && s->acts_on_replicas) || (resources && s->acts_on_resources);
+        if (acts && strcmp(s->target_kind, kind) == 0 && strcmp(s->namespace_, namespace_) == 0 &&
+            strcmp(s->target_name, name) == 0)
+            return s;
+    }
+    return NULL;
+}
+
+size_t kube_cache_pod_count(const struct kube_cache *cache)
+{
+    return cache->pods.by_uid.count;
+}
+
+size_t kube_cache_bytes(const struct kube_cache *cache)
+{
+    size_t buckets = cache->pods.by_uid.cap + cache->pods.by_link.cap;
+    return cache->pod_bytes + buckets * sizeof(struct kube_node *);
+}

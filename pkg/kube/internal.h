@@ -1,0 +1,90 @@
+/* What the files of pkg/kube share and nobody else sees. */
+#ifndef FAASRL_KUBE_INTERNAL_H
+#define FAASRL_KUBE_INTERNAL_H
+
+#include "kube/kube.h"
+
+#include <sys/queue.h>
+
+/* --- client.c -------------------------------------------------------------------------------- */
+struct kube_call; /* one request, queued, under way or waiting */
+
+struct kube_call_spec {
+    struct kube_request request;
+    bool urgent; /* a write that neither waits for the rate limit nor is sent again after a 429 */
+    http_chunk on_chunk; /* set: the answer is streamed; then no timeout_ms means none */
+    int64_t idle_timeout_ms;
+};
+/* As kube_send, with more choice. The result is good until on_done is called. */
+struct kube_call *kube_call_start(struct kube *kube, const struct kube_call_spec *spec);
+/* Ends the call without on_done. Not inside its on_chunk. */
+void kube_call_cancel(struct kube_call *call);
+
+uv_loop_t *kube_loop(const struct kube *kube);
+/* The state of events.c, kept for it by the client. */
+struct kube_events;
+struct kube_events **kube_events_slot(struct kube *kube);
+void kube_events_free(struct kube_events *events);
+
+/* Something that must know when the client goes: watches and leases. */
+struct kube_member {
+    LIST_ENTRY(kube_member) link;
+    void (*on_kube_free)(struct kube_member *member);
+};
+void kube_member_add(struct kube *kube, struct kube_member *member);
+void kube_member_remove(struct kube_member *member);
+
+/* --- request.c ------------------------------------------------------------------------------ */
+enum error_code kube_status_code(int status, bool told_to_wait);
+const char *kube_content_type(enum kube_patch patch);
+const char *kube_method(const struct kube_request *request); /* NULL: not one that we know */
+char *kube_url(const char *server, const char *manager, const struct kube_request *r);
+
+/* --- timer.c --------------------------------------------------------------------------------- */
+struct kube_timer; /* a uv_timer_t that can be freed at any time */
+struct kube_timer *kube_timer_new(uv_loop_t *loop, void (*on_timer)(void *arg), void *arg);
+void kube_timer_start(struct kube_timer *timer, int64_t ms); /* once; replaces an earlier start */
+void kube_timer_stop(struct kube_timer *timer);
+bool kube_timer_active(const struct kube_timer *timer);
+void kube_timer_free(struct kube_timer *timer); /* NULL is fine */
+double kube_random(void);                       /* uniform in [0, 1) */
+
+/* --- stream.c -------------------------------------------------------------------------------- */
+json_t *kube_json_decode(const char *text, size_t len, struct error *err);
+
+/* --- project.c, workload.c: objects to what we keep of them
+ * ------------------------------------------------ Each result is one block of memory, strings
+ * included, that begins with `headroom` zeroed bytes for the cache's own use; free() the block.
+ * NULL when the object is not usable. */
+struct kube_pod *kube_pod_project(const json_t *object, size_t headroom);
+struct kube_workload *kube_workload_project(const json_t *object, const char *kind,
+                                            size_t headroom);
+struct kube_scaler *kube_scaler_project(const json_t *object, const char *kind, size_t headroom);
+/* The uid of the object, "" when it has none that we can keep. */
+const char *kube_uid(const json_t *object);
+const json_t *kube_controlling_owner(const json_t *object); /* its reference, or NULL */
+/* Copies len bytes and a NUL to *at and moves it behind them. */
+char *kube_pack(char **at, const char *text, size_t len);
+/* As Kubernetes' LabelSelectorAsSelector().String(). NULL when it cannot be told. */
+char *kube_selector_print(const json_t *selector);
+
+/* --- index.c: hash tables whose links live in the records ------------------------------------- */
+struct kube_node {
+    struct kube_node *next, **link;
+    uint64_t hash;
+};
+struct kube_index {
+    struct kube_node **buckets;
+    size_t cap, count;
+};
+uint64_t kube_hash(const char *first, ...) __attribute__((sentinel));
+void kube_index_add(struct kube_index *index, struct kube_node *node, uint64_t hash);
+void kube_index_remove(struct kube_index *index, struct kube_node *node);
+/* The first node with this hash, and the next one after a node: the caller compares the keys. */
+struct kube_node *kube_index_first(const struct kube_index *index, uint64_t hash);
+struct kube_node *kube_index_next(const struct kube_node *node);
+/* Walks all: NULL begins, NULL ends. The node before may be removed once the next is known. */
+struct kube_node *kube_index_walk(const struct kube_index *index, const struct kube_node *node);
+void kube_index_free(struct kube_index *index); /* not the records */
+
+#endif

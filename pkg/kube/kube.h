@@ -1,0 +1,258 @@
+/* Kubernetes client: configuration, requests, watches with a lean cache, events, leader election,
+ * quantities. One thread, callbacks only, one multiplexed connection. */
+#ifndef FAASRL_KUBE_H
+#define FAASRL_KUBE_H
+
+#include "base/base.h"
+#include "http/http.h"
+
+/* --- quantities (quantity.c) -----------------------------------------------------------------
+ * Exact as k8s.io/apimachinery/pkg/api/resource: what Kubernetes accepts is accepted, what it
+ * refuses is refused, and rounding is its rounding (up, away from zero). A result that does not fit
+ * is the nearest int64, where Kubernetes' functions give 0 or wrap around. */
+int quantity_parse_milli(const char *text, int64_t *milli, struct error *err); /* as MilliValue() */
+int quantity_parse_value(const char *text, int64_t *value, struct error *err); /* as Value() */
+#define QUANTITY_SIZE 32
+/* Canonical forms. CPU as DecimalSI: 1500 → "1500m", 2000 → "2", 1000000 → "1k". Memory as
+ * BinarySI: 67108864 → "64Mi", 1500000 → "1500000" (not a multiple of 1024), 1000 → "1k" (below
+ * 1024 decimal). */
+void quantity_print_cpu(int64_t milli, char out[QUANTITY_SIZE]);
+void quantity_print_memory(int64_t bytes, char out[QUANTITY_SIZE]);
+
+/* --- configuration (kubeconfig.c, credentials.c) ---------------------------------------------
+ */
+struct kube_exec { /* a client-go credential plugin */
+    char *command;
+    char **args, **env; /* NULL-terminated; env as "NAME=value" */
+    char *api_version;
+    char *install_hint;
+    bool provide_cluster_info; /* the plugin is told the server and how to trust it */
+};
+
+struct kube_config {
+    char *server;     /* no trailing slash */
+    char *namespace_; /* of the context; "default" when it names none */
+    struct http_tls tls;
+    char *token;      /* a fixed bearer token */
+    char *token_file; /* read again as it rotates; wins over token */
+    char *user, *password;
+    struct kube_exec *exec;
+};
+
+/* What kubectl would use: path, else $KUBECONFIG (a list of files, merged), else ~/.kube/config,
+ * and without any of these the pod's service account. context NULL: current-context. */
+int kube_config_load(const char *path, const char *context, struct kube_config *out,
+                     struct error *err);
+/* One kubeconfig text; relative file names are taken from dir. */
+int kube_config_parse(const char *text, size_t len, const char *dir, const char *context,
+                      struct kube_config *out, struct error *err);
+/* The service account's files below root (normally /var/run/secrets/kubernetes.io/serviceaccount),
+ * with KUBERNETES_SERVICE_HOST and _PORT. */
+int kube_config_in_cluster(const char *root, struct kube_config *out, struct error *err);
+void kube_config_clear(struct kube_config *config);
+
+/* --- requests (client.c) --------------------------------------------------------------------- */
+struct kube;
+
+struct kube_options {
+    double writes_per_second;  /* our own limit on writes; 0: 50 */
+    double write_burst;        /* 0: 100 */
+    const char *field_manager; /* NULL: "faasrl-mpa" */
+};
+
+/* Takes a copy of what it needs from config. options may be NULL. */
+struct kube *kube_new(uv_loop_t *loop, struct http *http, const struct kube_config *config,
+                      const struct kube_options *options, struct error *err);
+/* Everything under way, queued or waiting ends with ERROR_CANCELLED, watches and leases stop (their
+ * own _stop still has to be called, before or after). Run the loop once more after it. */
+void kube_free(struct kube *kube);
+
+enum kube_patch {
+    KUBE_PATCH_MERGE = 1, /* RFC 7386 */
+    KUBE_PATCH_STRATEGIC,
+    KUBE_PATCH_JSON,  /* RFC 6902 */
+    KUBE_PATCH_APPLY, /* server-side apply, forced */
+};
+
+struct kube_response {
+    int status;         /* HTTP status, 0 when no answer came */
+    const json_t *json; /* NULL when the answer was not JSON */
+    struct error error; /* set for every status but 2xx; the message is the server's own */
+};
+typedef void (*kube_done)(void *arg, const struct kube_response *response);
+
+struct kube_request {
+    const char *method; /* NULL: GET, or PATCH when patch is set */
+    enum kube_patch patch;
+    const char *path;   /* "/api/v1/namespaces/x/pods/y/resize", with query if any */
+    const json_t *body; /* read before kube_send returns; NULL: none */
+    int64_t timeout_ms; /* 0: 15 s, counted from when it is sent */
+    kube_done on_done;  /* called exactly once, never before kube_send has returned */
+    void *arg;
+};
+/* Writes (all but GET) are sent at the limited rate, in order of asking. 429 and 503 with
+ * Retry-After are honoured: the request is sent again after the wait, at most 3 times, and other
+ * writes hold. */
+void kube_send(struct kube *kube, const struct kube_request *request);
+uint64_t kube_writes_sent(const struct kube *kube);
+
+/* --- watches (watch.c) -----------------------------------------------------------------------
+ * Lists in pages, then watches from the list's resourceVersion with bookmarks; resumes after a
+ * disconnect, lists again on 410, waits longer with jitter after each failure. */
+struct kube_watch;
+
+struct kube_watch_handler {
+    void (*on_object)(void *arg, const json_t *object, bool deleted);
+    /* A full list begins / is complete: what was not seen in between is gone. A list that fails
+     * half-way begins again without having been complete. */
+    void (*on_list_begin)(void *arg);
+    void (*on_list_end)(void *arg);
+    /* Optional. err is NULL when the watch works (again). */
+    void (*on_state)(void *arg, const struct error *err);
+};
+
+struct kube_watch_spec {
+    const char *path;     /* "/api/v1/pods" or namespaced */
+    const char *selector; /* label selector, NULL: all */
+    bool optional;  /* the kind may not exist (404): an empty list, asked again every minute */
+    int page_limit; /* 0: 100 */
+    struct kube_watch_handler handler;
+    void *arg;
+};
+/* Nothing is called before it has returned. kube_watch_stop is allowed inside the handlers. */
+struct kube_watch *kube_watch_start(struct kube *kube, const struct kube_watch_spec *spec);
+void kube_watch_stop(struct kube_watch *watch);
+bool kube_watch_synced(const struct kube_watch *watch); /* one full list was seen */
+
+/* The parser of a watch stream, by itself: bytes in, whole JSON events out. */
+struct kube_stream {
+    struct buf line;
+    void (*on_event)(void *arg, const char *type, const json_t *object);
+    void *arg;
+};
+void kube_stream_init(struct kube_stream *s, size_t max_line,
+                      void (*on_event)(void *arg, const char *type, const json_t *object),
+                      void *arg);
+int kube_stream_feed(struct kube_stream *s, const char *data, size_t len, struct error *err);
+void kube_stream_free(struct kube_stream *s);
+
+/* --- cache (cache.c) -------------------------------------------------------------------------
+ * The projections of pods and workloads that we use and nothing else. Amounts that are absent in
+ * the object are KUBE_ABSENT. */
+#define KUBE_ABSENT   INT64_MIN
+#define KUBE_UID_SIZE 40
+
+struct kube_amounts {
+    int64_t cpu_milli, memory_bytes;
+};
+
+struct kube_container {
+    char *name;
+    struct kube_amounts requests, limits;               /* desired: spec */
+    struct kube_amounts actual_requests, actual_limits; /* from status; spec's where it has none */
+    int32_t restarts;
+    bool cpu_resize_restarts, memory_resize_restarts; /* resizePolicy RestartContainer */
+};
+
+enum kube_resize {
+    KUBE_RESIZE_NONE,
+    KUBE_RESIZE_DEFERRED,
+    KUBE_RESIZE_INFEASIBLE,
+    KUBE_RESIZE_IN_PROGRESS,
+    KUBE_RESIZE_ERROR
+};
+enum kube_phase { KUBE_PENDING, KUBE_RUNNING, KUBE_FINISHED /* Succeeded or Failed */ };
+enum kube_qos { KUBE_QOS_BEST_EFFORT, KUBE_QOS_BURSTABLE, KUBE_QOS_GUARANTEED };
+
+struct kube_pod {
+    char *namespace_, *name;
+    char uid[KUBE_UID_SIZE], owner_uid[KUBE_UID_SIZE]; /* owner: the controlling owner, or "" */
+    int64_t created_ms, started_ms, ready_changed_ms;  /* wall clock; 0 when unknown */
+    enum kube_phase phase;
+    enum kube_qos qos;
+    enum kube_resize resize;
+    char *resize_message; /* the kubelet's words, NULL when none */
+    bool ready, deleting;
+    uint16_t container_count;
+    struct kube_container
+        containers[]; /* app containers, in spec order; init containers are not here */
+};
+
+struct kube_workload { /* Deployment, StatefulSet, ReplicaSet */
+    char *kind, *namespace_, *name;
+    char uid[KUBE_UID_SIZE], owner_uid[KUBE_UID_SIZE];
+    char *owner_kind, *owner_name;     /* controlling owner, NULL when none */
+    int32_t replicas_wanted, replicas; /* spec (1 when absent), status */
+    /* As /scale's status.selector would print it: "a=b,c in (d,e)". NULL when there is none. */
+    char *selector;
+};
+
+struct kube_scaler { /* someone else's autoscaler: HPA, ScaledObject, VPA */
+    char *kind, *namespace_, *name;
+    char *target_kind, *target_name;
+    char *owner_kind, *owner_name;
+    bool acts_on_replicas, acts_on_resources; /* a VPA in mode Off does neither */
+};
+
+struct kube_cache;
+
+struct kube_cache_options {
+    const char *const *namespaces; /* NULL-terminated; NULL or empty: all */
+    /* Called after a pod appeared, changed or went (then pod is its last state). */
+    void (*on_pod)(void *arg, const struct kube_pod *pod, bool deleted);
+    void (*on_workload)(void *arg, const struct kube_workload *workload, bool deleted);
+    void *arg;
+};
+struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_options *options);
+void kube_cache_stop(struct kube_cache *cache);
+bool kube_cache_synced(const struct kube_cache *cache);
+/* The last failure of a watch that does not work at present, or NULL. */
+const char *kube_cache_trouble(const struct kube_cache *cache);
+const struct kube_workload *kube_cache_workload(const struct kube_cache *cache, const char *kind,
+                                                const char *namespace_, const char *name);
+/* Pods controlled by the workload, directly or through its ReplicaSets. Fills out (up to max) and
+ * returns how many there are. */
+size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workload *workload,
+                       const struct kube_pod **out, size_t max);
+/* The top-level workload that controls the pod, or NULL. */
+const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
+                                             const struct kube_pod *pod);
+/* The first autoscaler of another kind that acts on the target, or NULL. A ScaledObject is named
+ * rather than the HPA that KEDA made for it. */
+const struct kube_scaler *kube_cache_scaler(const struct kube_cache *cache, const char *kind,
+                                            const char *namespace_, const char *name, bool replicas,
+                                            bool resources);
+size_t kube_cache_pod_count(const struct kube_cache *cache);
+size_t
+kube_cache_bytes(const struct kube_cache *cache); /* memory held for pods, for bench and tests */
+
+/* Projection of one object, by itself. */
+struct kube_pod *kube_pod_from_json(const json_t *object);
+void kube_pod_free(struct kube_pod *pod);
+
+/* --- events (events.c) -----------------------------------------------------------------------
+ * Created, or counted up when the same thing is said again of the same object. */
+struct kube_event {
+    const char *api_version, *kind, *namespace_, *name, *uid; /* the object it is about */
+    bool warning;
+    const char *reason;  /* CamelCase, for machines */
+    const char *message; /* for people */
+};
+void kube_event_send(struct kube *kube, const struct kube_event *event);
+
+/* --- leader election (lease.c) --------------------------------------------------------------- */
+struct kube_lease;
+
+struct kube_lease_spec {
+    const char *namespace_, *name, *identity;
+    int64_t duration_ms, renew_deadline_ms, retry_ms; /* 0: 15 s, 10 s, 2 s */
+    /* Called on gaining and on losing the lease; lost is said before another can gain it. */
+    void (*on_change)(void *arg, bool leading);
+    void *arg;
+};
+struct kube_lease *kube_lease_start(struct kube *kube, const struct kube_lease_spec *spec);
+/* Gives the lease back if we hold it (best effort, asynchronous), then frees. */
+void kube_lease_stop(struct kube_lease *lease);
+const char *kube_lease_holder(const struct kube_lease *lease); /* "" when unknown */
+
+#endif
