@@ -53,8 +53,7 @@ static void validate_document(struct tally *tally, const json_t *document)
     if (json_is_null(document))
         return;
     if (json_is_array(items) && (strcmp(kind, "List") == 0 || strcmp(kind, API_KIND "List") == 0)) {
-        json_array_foreach((json_t *)items, i, item)
-        {
+        json_array_foreach ((json_t *)items, i, item) {
             if (is_ours(item))
                 validate_one(tally, item);
         }
@@ -87,7 +86,8 @@ static int validate_file(struct tally *tally)
         mpactl_error("%s: %s: correct it there", tally->file, err.message);
         return -1;
     }
-    json_array_foreach(documents, i, document) validate_document(tally, document);
+    json_array_foreach (documents, i, document)
+        validate_document(tally, document);
     return 0;
 }
 

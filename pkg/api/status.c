@@ -278,16 +278,14 @@ static bool objects_differ(const json_t *a, const json_t *b, enum weight weight)
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)a, key, value)
-    {
+    json_object_foreach ((json_t *)a, key, value) {
         enum weight own = weight_of(key);
         if (own == WEIGH_EXACT)
             own = weight;
         if (own != WEIGH_NOT && differs(value, json_object_get(b, key), own))
             return true;
     }
-    json_object_foreach((json_t *)b, key, value)
-    {
+    json_object_foreach ((json_t *)b, key, value) {
         if (weight_of(key) != WEIGH_NOT && !json_object_get(a, key))
             return true;
     }

@@ -269,8 +269,7 @@ static void check_text_map(struct check *check, const json_t *value)
         check_error(check, "", "must be an object, not %s", type_name(value));
         return;
     }
-    json_object_foreach((json_t *)value, key, item)
-    {
+    json_object_foreach ((json_t *)value, key, item) {
         if (!json_is_string(item))
             check_error(check, "", "%.*s must be a string, not %s: quote it", MAX_SHOWN_NAME, key,
                         type_name(item));
@@ -336,8 +335,7 @@ static void check_object(struct check *check, const struct field *field, const j
         check_member(check, member, api_member(value, member->name));
     if (check->errors_only)
         return;
-    json_object_foreach((json_t *)value, key, unused)
-    {
+    json_object_foreach ((json_t *)value, key, unused) {
         if (!is_member(field->members, key))
             warn_unknown(check, field, key);
     }

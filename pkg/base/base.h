@@ -148,9 +148,10 @@ void log_emit(enum log_level level, const char *message, const struct log_field 
 /* --- files, YAML, JSON ----------------------------------------------------------------------- */
 /* Reads a whole file of at most max bytes. The result is NUL-terminated; free() it. */
 char *file_read(const char *path, size_t max, size_t *len, struct error *err);
-/* One YAML document per array element, empty ones left out, as the JSON that Kubernetes' tools would
- * make of it: plain scalars as go-yaml v2 reads them (yes, on and y are true, 0777 is octal, 1.0 is
- * 1), quoted ones always strings. Duplicate keys and aliases beyond a bound are refused. */
+/* One YAML document per array element, empty ones left out, as the JSON that Kubernetes' tools
+ * would make of it: plain scalars as go-yaml v2 reads them (yes, on and y are true, 0777 is
+ * octal, 1.0 is 1), quoted ones always strings. Duplicate keys and aliases beyond a bound are
+ * refused. */
 json_t *yaml_to_json(const char *text, size_t len, struct error *err);
 /* Follows a path of object keys: json_path(o, "metadata", "name", NULL). NULL when absent. */
 json_t *json_path(const json_t *root, ...) __attribute__((sentinel));

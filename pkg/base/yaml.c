@@ -29,17 +29,10 @@ static json_t *must(json_t *value)
     return value;
 }
 
-PRINTF_LIKE(3, 4)
-static int fail_at(struct reader *r, yaml_mark_t at, const char *fmt, ...)
-{
-    char message[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
-    return error_set(r->err, ERROR_INVALID, "line %zu column %zu: %s", at.line + 1, at.column + 1,
-                     message);
-}
+/* Names the place; is -1. */
+#define fail_at(r, at, fmt, ...)                                                                   \
+    error_set((r)->err, ERROR_INVALID, "line %zu column %zu: " fmt, (at).line + 1,                 \
+              (at).column + 1, ##__VA_ARGS__)
 
 static int next_event(struct reader *r)
 {

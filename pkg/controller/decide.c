@@ -177,8 +177,7 @@ static bool take_external(struct round *r)
         r->proposed.replicas = (int)json_integer_value(replicas);
     size_t i;
     const json_t *item;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach (list, i, item) {
         const char *name = json_str(json_object_get(item, "containerName"));
         const char *cpu = json_str(json_path(item, "target", "cpu", NULL));
         const char *memory = json_str(json_path(item, "target", "memory", NULL));

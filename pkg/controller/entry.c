@@ -1,5 +1,6 @@
 #include "entry.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,8 +75,7 @@ static void read_sizes(struct entry *e)
     size_t i;
     const json_t *item;
     e->sizes.count = 0;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach (list, i, item) {
         if (e->sizes.count >= API_MAX_CONTAINERS)
             break;
         const char *name = json_str(json_object_get(item, "containerName"));
@@ -149,10 +149,13 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
 {
     const struct recommender *wanted = recommend_find(e->mpa.spec.recommender);
     const struct recommender *chosen = wanted ? wanted : &recommend_threshold;
-    if (e->recommender != chosen) {
+    double memory_s =
+        fmax(e->mpa.spec.scale_down.stabilization_s, 2 * e->controller->options.interval_s);
+    if (e->recommender != chosen || e->memory_s != memory_s) {
         forget_recommender(e);
         e->recommender = chosen;
-        e->memory = chosen->create();
+        e->memory = chosen->create(memory_s);
+        e->memory_s = memory_s;
     }
     *why_not = wanted ? NULL : "no policy is loaded";
     return wanted != NULL;

@@ -43,6 +43,7 @@ struct entry {
 
     const struct recommender *recommender; /* who decides at present */
     void *memory;                          /* of the recommender */
+    double memory_s;                       /* how far back it reaches */
     struct guard *guard;
     struct actuator *actuator;
     bool has_history;

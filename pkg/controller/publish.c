@@ -29,8 +29,7 @@ static json_t *patch_from(const json_t *old, json_t *status, bool external)
 {
     const char *key;
     json_t *value, *patch = json_copy(status);
-    json_object_foreach((json_t *)(uintptr_t)old, key, value)
-    {
+    json_object_foreach ((json_t *)(uintptr_t)old, key, value) {
         bool theirs =
             external && (strcmp(key, "recommendation") == 0 || strcmp(key, "desiredReplicas") == 0);
         if (!json_object_get(status, key) && !theirs)

@@ -4,8 +4,7 @@
 #include <string.h>
 
 /* VPA's half life is a day, which suits a size that changes by eviction. Ours changes in place, so
- * that CPU may shrink within minutes of a burst. Memory keeps VPA's. */
-#define CPU_HALF_LIFE_S     600.0
+ * CPU may shrink soon after a burst: its half life is the caller's choice. Memory keeps VPA's. */
 #define MEMORY_HALF_LIFE_S  86400.0
 #define MEMORY_INTERVAL_S   86400.0 /* one sample, the peak, per interval */
 #define CPU_FIRST_BUCKET    10.0    /* milli-cores */
@@ -28,11 +27,14 @@ struct history {
         struct series series[RECOMMEND_RESOURCE_COUNT];
     } containers[RECOMMEND_MAX_CONTAINERS];
     size_t count;
+    double cpu_half_life_s;
 };
 
-struct history *recommend_history_new(void)
+struct history *recommend_history_new(double cpu_half_life_s)
 {
-    return xcalloc(1, sizeof(struct history));
+    struct history *history = xcalloc(1, sizeof(*history));
+    history->cpu_half_life_s = cpu_half_life_s;
+    return history;
 }
 
 static void forget(struct history *history, size_t at)
@@ -114,7 +116,7 @@ void recommend_history_add(struct history *history, const char *container,
     if (!s->histogram) {
         s->histogram =
             resource == RECOMMEND_CPU
-                ? recommend_histogram_new(CPU_FIRST_BUCKET, CPU_MAX_VALUE, CPU_HALF_LIFE_S)
+                ? recommend_histogram_new(CPU_FIRST_BUCKET, CPU_MAX_VALUE, history->cpu_half_life_s)
                 : recommend_histogram_new(MEMORY_FIRST_BUCKET, MEMORY_MAX_VALUE,
                                           MEMORY_HALF_LIFE_S);
         s->first_s = s->last_s = time_s;

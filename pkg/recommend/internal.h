@@ -9,7 +9,7 @@
 /* --- what was used before (history.c) -------------------------------------------------------- */
 struct history; /* VPA's histograms of every container of one MPA */
 
-struct history *recommend_history_new(void);
+struct history *recommend_history_new(double cpu_half_life_s);
 void recommend_history_free(struct history *history);
 void recommend_history_add(struct history *history, const char *container,
                            enum recommend_resource resource, double time_s, double usage);

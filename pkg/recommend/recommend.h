@@ -87,7 +87,8 @@ struct recommendation {
 /* --- recommenders --------------------------------------------------------------------------- */
 struct recommender {
     const char *name;
-    void *(*create)(void); /* the memory of one MPA */
+    /* The memory of one MPA; what was seen memory_s ago counts half of what is seen now. */
+    void *(*create)(double memory_s);
     void (*destroy)(void *self);
     /* A usage figure from the past, oldest first, to begin with more than nothing. Optional. */
     void (*remember)(void *self, const char *container, enum recommend_resource resource,

@@ -119,6 +119,13 @@ static bool cpu_is_idle(const struct judgement *j)
     return j->busiest < IDLE_RATIO && j->seen->throttled < THROTTLED_LITTLE;
 }
 
+/* Usage cannot pass a quota: a pod that is busy and throttled needs more than it shows, however
+ * recent the last increase. */
+static bool is_saturated(const struct judgement *j)
+{
+    return j->busiest > 1 && j->seen->throttled > THROTTLED_MUCH;
+}
+
 static void assess_known_latency(struct judgement *j)
 {
     const struct observation *seen = j->seen;
@@ -134,7 +141,7 @@ static void assess_known_latency(struct judgement *j)
     j->may_shrink = false;
     if (!over && !(seen->throttled > THROTTLED_MUCH))
         return;
-    if (seen->since_increase_s < seen->latency_window_s)
+    if (seen->since_increase_s < seen->latency_window_s && !is_saturated(j))
         j->note = "the last increase is not yet in the figures";
     else if (cpu_is_idle(j))
         j->note = "CPU is not what makes it slow";
@@ -315,9 +322,9 @@ static int threshold_recommend(void *self, const struct observation *seen,
     return 0;
 }
 
-static void *threshold_create(void)
+static void *threshold_create(double memory_s)
 {
-    return recommend_history_new();
+    return recommend_history_new(memory_s);
 }
 
 static void threshold_destroy(void *self)

@@ -76,8 +76,7 @@ static void markdown_has_inline_marks(void **state)
 {
     (void)state;
     assert_html("a **b *c*** d", "<p>a <strong>b *c</strong>* d</p>\n");
-    assert_html("**b** *c* `d*e*`",
-                "<p><strong>b</strong> <em>c</em> <code>d*e*</code></p>\n");
+    assert_html("**b** *c* `d*e*`", "<p><strong>b</strong> <em>c</em> <code>d*e*</code></p>\n");
     assert_html("[*x*](/y?a&b)", "<p><a href=\"/y?a&amp;b\"><em>x</em></a></p>\n");
     assert_html("\"<&>\"", "<p>&quot;&lt;&amp;&gt;&quot;</p>\n");
 }

@@ -46,11 +46,20 @@ static void put_escaped(struct writer *w, struct span text)
 {
     for (const char *p = text.start; p < text.end; p++) {
         switch (*p) {
-        case '&': put(w, "&amp;"); break;
-        case '<': put(w, "&lt;"); break;
-        case '>': put(w, "&gt;"); break;
-        case '"': put(w, "&quot;"); break;
-        default: put_char(w, *p);
+        case '&':
+            put(w, "&amp;");
+            break;
+        case '<':
+            put(w, "&lt;");
+            break;
+        case '>':
+            put(w, "&gt;");
+            break;
+        case '"':
+            put(w, "&quot;");
+            break;
+        default:
+            put_char(w, *p);
         }
     }
 }

@@ -6,8 +6,8 @@
 
 #include "workloads.h"
 
-static const double bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2,
-                                .25,  .3,    .4,   .5,  .75,  1,   1.5,  2.5, 5,  10};
+static const double bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1,  .15, .2,
+                                .25,  .3,    .4,   .5,  .75,  1,   1.5,  2.5, 5,   10};
 
 enum { BOUND_COUNT = sizeof(bounds) / sizeof(*bounds) };
 

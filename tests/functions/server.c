@@ -73,9 +73,9 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned
 static enum MHD_Result send_text(struct MHD_Connection *connection, unsigned status,
                                  const char *text)
 {
-    return send_response(connection, status, "text/plain",
-                         MHD_create_response_from_buffer(strlen(text), (void *)(size_t)text,
-                                                         MHD_RESPMEM_MUST_COPY));
+    return send_response(
+        connection, status, "text/plain",
+        MHD_create_response_from_buffer(strlen(text), (void *)(size_t)text, MHD_RESPMEM_MUST_COPY));
 }
 
 static enum MHD_Result send_metrics(struct MHD_Connection *connection)
@@ -107,8 +107,8 @@ static bool wanted_n(struct MHD_Connection *connection, const struct workload *w
     if (text != NULL)
         return parse_number(text, 1, workload->greatest_n, n);
     /* "?n" has the key without a value, which the lookup does not tell from no key. */
-    return MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND, "n", 1, NULL, NULL)
-           == MHD_NO;
+    return MHD_lookup_connection_value_n(connection, MHD_GET_ARGUMENT_KIND, "n", 1, NULL, NULL) ==
+           MHD_NO;
 }
 
 static enum MHD_Result compute(struct MHD_Connection *connection, const struct workload *workload,
@@ -123,9 +123,9 @@ static enum MHD_Result compute(struct MHD_Connection *connection, const struct w
     snprintf(answer, sizeof(answer), "{\"function\":\"%s\",\"n\":%lu,\"result\":%.10g}\n",
              workload->name, n, result);
     metrics_observe((size_t)(workload - workloads), now() - arrived);
-    return send_response(connection, MHD_HTTP_OK, "application/json",
-                         MHD_create_response_from_buffer(strlen(answer), answer,
-                                                         MHD_RESPMEM_MUST_COPY));
+    return send_response(
+        connection, MHD_HTTP_OK, "application/json",
+        MHD_create_response_from_buffer(strlen(answer), answer, MHD_RESPMEM_MUST_COPY));
 }
 
 static enum MHD_Result call(struct MHD_Connection *connection, const struct workload *workload,
@@ -179,14 +179,13 @@ static enum MHD_Result handle(void *options, struct MHD_Connection *connection, 
 
 static struct MHD_Daemon *start(struct options *options)
 {
-    return MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
-            MHD_USE_ITC,
-        (uint16_t)options->port, NULL, NULL, handle, options,
-        MHD_OPTION_CONNECTION_LIMIT, options->max_in_flight + SPARE_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+                                MHD_USE_POLL | MHD_USE_ITC,
+                            (uint16_t)options->port, NULL, NULL, handle, options,
+                            MHD_OPTION_CONNECTION_LIMIT, options->max_in_flight + SPARE_CONNECTIONS,
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
 }
 
 static unsigned open_connections(struct MHD_Daemon *daemon)

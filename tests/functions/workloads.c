@@ -135,9 +135,7 @@ static bool run_image(unsigned long times, double *result)
 }
 
 const struct workload workloads[WORKLOAD_COUNT] = {
-    {"base64", 4096, 1048576, run_base64},
-    {"primes", 2000000, 4000000, run_primes},
-    {"markdown", 500, 100000, run_markdown},
-    {"sentiment", 500, 100000, run_sentiment},
+    {"base64", 4096, 1048576, run_base64},   {"primes", 2000000, 4000000, run_primes},
+    {"markdown", 500, 100000, run_markdown}, {"sentiment", 500, 100000, run_sentiment},
     {"image", 20, 5000, run_image},
 };

@@ -24,10 +24,9 @@ static inline bool compare_labels(const struct prom_series *series, const json_t
     json_t *value;
     if (!json_is_object(labels) || json_object_size(labels) != series->label_count)
         return false;
-    json_object_foreach((json_t *)(uintptr_t)labels, name,
-                        value) if (!json_is_string(value) ||
-                                   strcmp(prom_label(series, name), json_str(value)) !=
-                                       0) return false;
+    json_object_foreach ((json_t *)(uintptr_t)labels, name, value)
+        if (!json_is_string(value) || strcmp(prom_label(series, name), json_str(value)) != 0)
+            return false;
     return true;
 }
 

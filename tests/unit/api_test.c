@@ -557,8 +557,7 @@ static void replace_all(json_t *root, json_t *at, json_t *const *odd)
     json_t *value;
     size_t index;
 
-    json_object_foreach(at, key, value)
-    {
+    json_object_foreach (at, key, value) {
         json_incref(value);
         replace_all(root, value, odd);
         for (size_t i = 0; i < 10; i++) {
@@ -567,8 +566,7 @@ static void replace_all(json_t *root, json_t *at, json_t *const *odd)
         }
         json_object_set_new(at, key, value);
     }
-    json_array_foreach(at, index, value)
-    {
+    json_array_foreach (at, index, value) {
         json_incref(value);
         replace_all(root, value, odd);
         for (size_t i = 0; i < 10; i++) {

@@ -27,8 +27,8 @@ struct outcome {
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, const char *text,
                               const char *header, const char *value)
 {
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+                                                             MHD_RESPMEM_MUST_COPY);
     if (header)
         MHD_add_response_header(r, header, value);
     enum MHD_Result result = MHD_queue_response(c, status, r);
@@ -276,7 +276,10 @@ static void stream(struct fixture *f, struct stream *s)
     char url[128];
     struct error err = {0};
     snprintf(url, sizeof(url), "%s/large", f->base);
-    struct http_request r = {.url = url, .on_chunk = on_chunk, .on_done = on_stream_done, .arg = s,
+    struct http_request r = {.url = url,
+                             .on_chunk = on_chunk,
+                             .on_done = on_stream_done,
+                             .arg = s,
                              .idle_timeout_ms = 5000};
     assert_non_null(http_send(f->http, &r, &err));
     uv_run(&f->loop, UV_RUN_DEFAULT);

@@ -66,7 +66,7 @@ static void set_latency(struct scene *s, enum recommend_latency latency_state, d
 static struct scene *new_scene(int replicas, double cpu, double usage, double latency_ms)
 {
     struct scene *s = xcalloc(1, sizeof(*s));
-    s->self = recommend_threshold.create();
+    s->self = recommend_threshold.create(600);
     s->seen = (struct observation){
         .now_s = 1000,
         .percentile = 99,
@@ -168,6 +168,8 @@ static void latency_waits_until_the_last_increase_shows(void **state)
     s = new_scene(1, 500, 500, 600); /* utilisation itself asks: 100/70 */
     s->seen.since_increase_s = 1;
     expect(s, 1, 720, "p99 600ms over goal 300ms at 100% CPU: cpu 500m → 720m");
+    s->seen.throttled = 0.9; /* usage cannot show how much more is needed: latency is believed */
+    expect(s, 1, 1000, "p99 600ms over goal 300ms at 100% CPU: cpu 500m → 1");
     free_scene(s);
 }
 

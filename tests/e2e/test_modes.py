@@ -1,0 +1,160 @@
+"""What is written, and what is not: Off, pause, delete, Initial, targets that are somebody else's."""
+import json
+import time
+
+import pytest
+
+from harness import (Audit, Controller, EXAMPLE, Load, apply, condition, condition_is, cpu_requests,
+                     deploy_function, events, function_url, get, kubectl, mpa, pods, replicas,
+                     wait)
+
+pytestmark = pytest.mark.usefixtures("real_pods")
+STATUS = {("patch", "multidimpodautoscalers/status")}
+BUSY = "20@120s"
+
+
+def managers(thing):
+    return {m["manager"] for m in thing["metadata"].get("managedFields", [])}
+
+
+def ready(namespace):
+    wait("the MPA is ready", lambda: condition_is(namespace, "Ready", "True"), 40)
+
+
+def test_off_writes_nothing_but_status(namespace):
+    deploy_function(namespace)
+    audit = Audit()
+    with Controller("off"), Load(function_url(namespace, "/sentiment?n=5000"), BUSY):
+        apply(EXAMPLE.replace("updateMode: Auto", "updateMode: \"Off\""), namespace)
+        ready(namespace)
+        recommendation = wait(
+            "it recommends more", lambda: mpa(namespace)["status"].get("recommendation", {}).get(
+                "containerRecommendations", [{}])[0].get("target", {}).get("cpu") == "400m", 60)
+        assert recommendation
+        wait("and more replicas", lambda: mpa(namespace)["status"]["desiredReplicas"] > 1, 60)
+    assert set(audit.writes()) == STATUS
+    assert replicas(namespace) == 1 and cpu_requests(namespace) == [200]
+    assert events(namespace) == []
+    for thing in [get("deployment", "primes", namespace), *pods(namespace)]:
+        assert "faasrl-mpa" not in managers(thing)
+
+
+def test_pause_holds_and_deleting_ends_all_writes(namespace):
+    deploy_function(namespace)
+    with Controller("pause"), Load(function_url(namespace, "/sentiment?n=5000"), BUSY):
+        paused = EXAMPLE.replace("metadata:\n", "metadata:\n  annotations: {autoscaling.faasrl.io/paused: 'true'}\n", 1)
+        audit = Audit()
+        apply(paused, namespace)
+        wait("it says that it is paused", lambda: condition_is(namespace, "Paused", "True"), 40)
+        time.sleep(8)
+        assert set(audit.writes(namespace)) == STATUS
+        assert cpu_requests(namespace) == [200]
+
+        kubectl("annotate", "mpa", "primes", "-n", namespace, "autoscaling.faasrl.io/paused-")
+        wait("it goes on", lambda: max(cpu_requests(namespace)) > 200, 60)
+
+        kubectl("delete", "mpa", "primes", "-n", namespace)
+        time.sleep(2)
+        audit = Audit()
+        sizes = (replicas(namespace), sorted(cpu_requests(namespace)))
+        time.sleep(10)
+        assert audit.writes(namespace) == []
+        assert (replicas(namespace), sorted(cpu_requests(namespace))) == sizes
+
+
+def test_initial_sizes_new_pods_only(namespace):
+    deploy_function(namespace)
+    old = pods(namespace)[0]["metadata"]["name"]
+    # A pod counts as new for a minute after it became ready.
+    wait("the pod is no longer new", lambda: time.sleep(62) or True, 70)
+    with Controller("initial"), Load(function_url(namespace, "/sentiment?n=5000"), "20@180s"):
+        apply(EXAMPLE.replace("updateMode: Auto", "updateMode: Initial"), namespace)
+        wait("replicas grow", lambda: replicas(namespace) > 1, 60)
+
+        def sizes():
+            return {p["metadata"]["name"]: p["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+                    for p in pods(namespace)}
+        wait("a new pod has the recommended size",
+             lambda: any(cpu == "400m" for name, cpu in sizes().items() if name != old), 60)
+        assert sizes()[old] == "200m"
+
+
+HPA = """
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: theirs}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: primes}
+  maxReplicas: 3
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]
+"""
+
+
+def crd(group, version, kind, plural):
+    return json.dumps({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}", "annotations": {
+            "api-approved.kubernetes.io": "unapproved, for a test"}},
+        "spec": {"group": group, "scope": "Namespaced",
+                 "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+                 "versions": [{"name": version, "served": True, "storage": True, "schema": {
+                     "openAPIV3Schema": {"type": "object",
+                                         "x-kubernetes-preserve-unknown-fields": True}}}]}})
+
+
+OTHERS = {
+    "HorizontalPodAutoscaler": HPA,
+    "ScaledObject": """
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: theirs}
+spec: {scaleTargetRef: {name: primes}}
+""",
+    "VerticalPodAutoscaler": """
+apiVersion: autoscaling.k8s.io/v1
+kind: VerticalPodAutoscaler
+metadata: {name: theirs}
+spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: primes}}
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def others_crds():
+    """The kinds of KEDA and VPA, before a controller starts: a kind that comes later is seen within
+    a minute."""
+    for args in (("keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"),
+                 ("autoscaling.k8s.io", "v1", "VerticalPodAutoscaler", "verticalpodautoscalers")):
+        kubectl("apply", "-f", "-", stdin=crd(*args))
+    kubectl("wait", "--for=condition=Established", "crd/scaledobjects.keda.sh",
+            "crd/verticalpodautoscalers.autoscaling.k8s.io", "--timeout=30s")
+    yield
+    kubectl("delete", "crd", "scaledobjects.keda.sh", "verticalpodautoscalers.autoscaling.k8s.io")
+
+
+def test_a_target_of_another_autoscaler_is_left_alone(namespace, others_crds):
+    deploy_function(namespace)
+    second = EXAMPLE.replace("metadata:\n  name: primes", "metadata:\n  name: second")
+    with Controller("owned"):
+        for kind, manifest in OTHERS.items():
+            apply(manifest, namespace)
+            audit = Audit()
+            apply(EXAMPLE, namespace)
+            said = wait(f"the condition names the {kind}", lambda: condition_is(
+                namespace, "AbleToScale", "False", "OwnedByAnother"), 40)
+            assert f"{kind} theirs" in said["message"]
+            time.sleep(4)
+            assert set(audit.writes(namespace)) <= STATUS | {("create", "events"), ("patch", "events")}
+            kubectl("delete", "mpa,hpa,scaledobject,vpa", "--all", "-n", namespace)
+        assert any(reason == "OwnedByAnother" for reason, _ in events(namespace))
+
+        apply(EXAMPLE, namespace)
+        ready(namespace)
+        time.sleep(1.1)  # so that the second one is younger: times have whole seconds
+        apply(second, namespace)
+        said = wait("the second MPA yields to the first", lambda: condition_is(
+            namespace, "AbleToScale", "False", "OwnedByAnother", name="second"), 40)
+        assert "MultidimPodAutoscaler primes" in said["message"]
+        kubectl("delete", "mpa", "primes", "-n", namespace)
+        wait("the second takes over", lambda: condition(
+            namespace, "AbleToScale", name="second").get("status") == "True", 40)
