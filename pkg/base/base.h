@@ -138,7 +138,7 @@ void log_emit(enum log_level level, const char *message, const struct log_field 
 #define LOG_AT(level, message, ...)                                                                \
     do {                                                                                           \
         const struct log_field log_fields_[] = {{.key = NULL}, ##__VA_ARGS__};                     \
-        log_emit(level, message, log_fields_ + 1, ARRAY_LEN(log_fields_) - 1);                     \
+        log_emit(level, message, log_fields_ + 1, sizeof(log_fields_) / sizeof(*log_fields_) - 1); \
     } while (0)
 #define log_debug(message, ...) LOG_AT(LOG_DEBUG, message, ##__VA_ARGS__)
 #define log_info(message, ...)  LOG_AT(LOG_INFO, message, ##__VA_ARGS__)
