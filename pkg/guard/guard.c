@@ -178,9 +178,20 @@ static int check_replicas(struct guard *guard, const struct guard_input *in,
 
 /* --- amounts ---------------------------------------------------------------------------------- */
 struct amount { /* one resource of one container */
-    const char *container, *resource;
+    const char *container;
+    enum recommend_resource resource;
     double current, low, high; /* current NaN: none */
 };
+
+/* "cpu of app: 5 proposed, 2 is the most allowed" */
+static void hold_amount(struct guard_decision *out, const struct amount *a, const char *reason,
+                        double proposed, double kept, const char *why)
+{
+    char text[2][32];
+    hold(out, reason, "%s of %s: %s proposed, %s %s", resource_names[a->resource], a->container,
+         recommend_print_amount(a->resource, proposed, text[0]),
+         recommend_print_amount(a->resource, kept, text[1]), why);
+}
 
 static double clamp(double x, double low, double high)
 {
@@ -204,11 +215,9 @@ static double bounded(const struct amount *a, double proposed, struct guard_deci
 {
     double value = clamp(ceil(proposed), a->low, a->high);
     if (value < proposed)
-        hold(out, "AboveMaxAllowed", "%s of %s: %.0f proposed, %.0f is the most allowed",
-             a->resource, a->container, proposed, value);
+        hold_amount(out, a, "AboveMaxAllowed", proposed, value, "is the most allowed");
     else if (value > ceil(proposed))
-        hold(out, "BelowMinAllowed", "%s of %s: %.0f proposed, %.0f is the least allowed",
-             a->resource, a->container, proposed, value);
+        hold_amount(out, a, "BelowMinAllowed", proposed, value, "is the least allowed");
     return value;
 }
 
@@ -218,11 +227,9 @@ static double stepped(const struct guard_limits *limits, const struct amount *a,
     double most = floor(a->current * fmax(limits->resize_up_factor, 1));
     double least = ceil(a->current * clamp(limits->resize_down_factor, 0, 1));
     if (value > most)
-        hold(out, "ResizeUpLimit", "%s of %s: %.0f proposed, %.0f is the most in one step",
-             a->resource, a->container, value, most);
+        hold_amount(out, a, "ResizeUpLimit", value, most, "is the most in one step");
     else if (value < least)
-        hold(out, "ResizeDownLimit", "%s of %s: %.0f proposed, %.0f is the least in one step",
-             a->resource, a->container, value, least);
+        hold_amount(out, a, "ResizeDownLimit", value, least, "is the least in one step");
     return clamp(value, least, most);
 }
 
@@ -250,15 +257,16 @@ static double guarded(struct guard *guard, const struct guard_limits *limits,
     if (is_outside(a)) /* must be corrected whatever else holds */
         return clamp(stable, a->low, a->high);
     if (stable != wanted)
-        hold(out, wanted >= a->current ? "ScaleUpStabilized" : "ScaleDownStabilized",
-             "%s of %s: %.0f proposed, %.0f kept: recent proposals were %s", a->resource,
-             a->container, wanted, stable, wanted >= a->current ? "lower" : "higher");
+        hold_amount(out, a, wanted >= a->current ? "ScaleUpStabilized" : "ScaleDownStabilized",
+                    wanted, stable,
+                    wanted >= a->current ? "kept: recent proposals were lower"
+                                         : "kept: recent proposals were higher");
     double value = clamp(stepped(limits, a, stable, out), a->low, a->high);
     if (value == a->current || is_small(limits, a, value))
         return a->current;
     if (cooling_down(guard, limits, in, value > a->current)) {
-        hold(out, "ResizeCooldown", "%s of %s: %.0f proposed, the last resize was %.0f s ago",
-             a->resource, a->container, value, in->now_s - guard->resized_s);
+        hold_amount(out, a, "ResizeCooldown", value, a->current,
+                    "kept so soon after the last resize");
         return a->current;
     }
     return value;
@@ -274,14 +282,14 @@ static int64_t check_amount(struct guard *guard, const struct guard_limits *limi
     if (policy->off || !in->spec->controls[r])
         return API_ABSENT;
     struct amount a = {.container = container->name,
-                       .resource = resource_names[r],
+                       .resource = (enum recommend_resource)r,
                        .current = now == API_ABSENT ? NAN : (double)now};
     find_bounds(policy, r, &a);
     double proposed =
         i < in->proposed->container_count ? in->proposed->containers[i].target[r] : NAN;
     if (!(proposed >= 0 && proposed < absurd_amount[r])) {
         if (!isnan(proposed) || now != API_ABSENT)
-            hold(out, "InvalidProposal", "%s of %s: %g cannot be", a.resource, a.container,
+            hold(out, "InvalidProposal", "%s of %s: %g cannot be", resource_names[r], a.container,
                  proposed);
         return is_outside(&a) ? (int64_t)clamp(a.current, a.low, a.high) : API_ABSENT;
     }

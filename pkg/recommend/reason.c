@@ -19,7 +19,7 @@ PRINTF_LIKE(2, 3) static void say(struct recommendation *out, const char *fmt, .
         out->reason[used] = '\0';
 }
 
-static const char *print_amount(enum recommend_resource resource, double amount, char text[32])
+const char *recommend_print_amount(enum recommend_resource resource, double amount, char text[32])
 {
     if (!isfinite(amount))
         snprintf(text, 32, "none");
@@ -56,8 +56,8 @@ static void say_metric(const struct reason *why, const char *before, struct reco
             metric_word(m->resource), relation, m->utilization * 100);
     else
         say(out, "%s%s %s per pod %s target %s", before, metric_word(m->resource),
-            print_amount(m->resource, round(ratio * m->average_value), usage), relation,
-            print_amount(m->resource, m->average_value, target));
+            recommend_print_amount(m->resource, round(ratio * m->average_value), usage), relation,
+            recommend_print_amount(m->resource, m->average_value, target));
 }
 
 /* CPU in per cent of the request; NaN: unknown. */
@@ -127,7 +127,7 @@ static int say_sizes(const struct reason *why, enum recommend_resource resource,
         char was[32], is[32];
         say(out, "%s%s%s%s %s → %s", *separator, resource == RECOMMEND_CPU ? "cpu" : "memory",
             controlled > 1 ? " of " : "", controlled > 1 ? containers[i].name : "",
-            print_amount(resource, from, was), print_amount(resource, to, is));
+            recommend_print_amount(resource, from, was), recommend_print_amount(resource, to, is));
         *separator = ", ";
     }
     if (changed > MAX_CONTAINERS)

@@ -84,6 +84,9 @@ struct recommendation {
     char reason[256];
 };
 
+/* An amount as people write it: "250m", "2", "64Mi"; "none" for NaN. Returns text. */
+const char *recommend_print_amount(enum recommend_resource resource, double amount, char text[32]);
+
 /* --- recommenders --------------------------------------------------------------------------- */
 struct recommender {
     const char *name;

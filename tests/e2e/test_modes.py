@@ -27,11 +27,8 @@ def test_off_writes_nothing_but_status(namespace):
     with Controller("off"), Load(function_url(namespace, "/sentiment?n=5000"), BUSY):
         apply(EXAMPLE.replace("updateMode: Auto", "updateMode: \"Off\""), namespace)
         ready(namespace)
-        recommendation = wait(
-            "it recommends more", lambda: mpa(namespace)["status"].get("recommendation", {}).get(
-                "containerRecommendations", [{}])[0].get("target", {}).get("cpu") == "400m", 60)
-        assert recommendation
-        wait("and more replicas", lambda: mpa(namespace)["status"]["desiredReplicas"] > 1, 60)
+        wait("it recommends more", lambda: mpa(namespace)["status"].get("recommendation", {}).get(
+            "containerRecommendations", [{}])[0].get("target", {}).get("cpu") == "400m", 60)
     assert set(audit.writes()) == STATUS
     assert replicas(namespace) == 1 and cpu_requests(namespace) == [200]
     assert events(namespace) == []
@@ -65,8 +62,7 @@ def test_pause_holds_and_deleting_ends_all_writes(namespace):
 def test_initial_sizes_new_pods_only(namespace):
     deploy_function(namespace)
     old = pods(namespace)[0]["metadata"]["name"]
-    # A pod counts as new for a minute after it became ready.
-    wait("the pod is no longer new", lambda: time.sleep(62) or True, 70)
+    time.sleep(32)  # a pod counts as new for 30 s after it became ready
     with Controller("initial"), Load(function_url(namespace, "/sentiment?n=5000"), "20@180s"):
         apply(EXAMPLE.replace("updateMode: Auto", "updateMode: Initial"), namespace)
         wait("replicas grow", lambda: replicas(namespace) > 1, 60)
@@ -145,7 +141,7 @@ def test_a_target_of_another_autoscaler_is_left_alone(namespace, others_crds):
             assert f"{kind} theirs" in said["message"]
             time.sleep(4)
             assert set(audit.writes(namespace)) <= STATUS | {("create", "events"), ("patch", "events")}
-            kubectl("delete", "mpa,hpa,scaledobject,vpa", "--all", "-n", namespace)
+            kubectl("delete", "mpa,hpa,scaledobjects,verticalpodautoscalers", "--all", "-n", namespace)
         assert any(reason == "OwnedByAnother" for reason, _ in events(namespace))
 
         apply(EXAMPLE, namespace)

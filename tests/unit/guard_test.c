@@ -93,7 +93,7 @@ static void bounds_hold(void **state)
     struct scene s = new_scene();
     struct guard_decision out = ask(&s, 0, 1000, 5000);
     assert_cpu(&out, 2000, true, "AboveMaxAllowed");
-    assert_string_equal(out.limit_message, "cpu of app: 5000 proposed, 2000 is the most allowed");
+    assert_string_equal(out.limit_message, "cpu of app: 5 proposed, 2 is the most allowed");
     s.spec.scale_down.stabilization_s = 0;
     out = ask(&s, 100, 150, 10);
     assert_cpu(&out, 100, true, "BelowMinAllowed");

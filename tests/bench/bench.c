@@ -1,0 +1,194 @@
+/* Speed and memory, each beside a peer in the same run, because machines are noisy: the ratio is
+ * what counts, and above 1 means better than the peer. Writes build/bench.json. */
+#include "kube/kube.h"
+#include "prometheus/prometheus.h"
+#include "recommend/recommend.h"
+
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct figure {
+    const char *name, *unit, *peer;
+    double value, peer_value, goal; /* NaN: none */
+    bool more_is_better;
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double heap_bytes(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return (double)(m.uordblks + m.hblkhd);
+}
+
+/* --- Prometheus' answers: ours against jansson's tree -------------------------------------------
+ */
+static char *make_answer(size_t series, size_t *len)
+{
+    struct buf b;
+    buf_init(&b, (size_t)1 << 30);
+    int full =
+        buf_puts(&b, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[");
+    for (size_t i = 0; i < series && !full; i++)
+        full =
+            buf_printf(&b,
+                       "%s{\"metric\":{\"namespace\":\"team-%zu\",\"pod\":\"function-%zu-abcde\","
+                       "\"le\":\"0.%zu\"},\"value\":[1767225700.123,\"%g\"]}",
+                       i ? "," : "", i % 50, i / 12, i % 12, (double)i * 0.37);
+    if (full || buf_puts(&b, "]}}"))
+        abort();
+    *len = b.len;
+    return buf_take(&b);
+}
+
+static struct figure bench_answer(void)
+{
+    size_t len;
+    cleanup_free char *text = make_answer(60000, &len);
+    struct prom_result result;
+    struct error err;
+    double t = seconds();
+    for (int i = 0; i < 3; i++) {
+        if (prom_parse(text, len, &result, &err) < 0)
+            abort();
+        prom_result_clear(&result);
+    }
+    double ours = (seconds() - t) / 3;
+    t = seconds();
+    for (int i = 0; i < 3; i++)
+        json_decref(json_loadb(text, len, 0, NULL));
+    double theirs = (seconds() - t) / 3;
+    double mb = (double)len / 1e6;
+    return (struct figure){
+        "prometheus_parse_mb_per_s", "MB/s", "jansson", mb / ours, mb / theirs, NAN, true};
+}
+
+/* --- a pod in memory: our projection against the JSON tree ---------------------------------------
+ */
+static const char pod_text[] =
+    "{\"metadata\":{\"name\":\"function-6686468686-xxtb5\",\"namespace\":\"team-7\","
+    "\"uid\":\"0b7d3a52-2f4e-4d0c-9a8e-6f1d2b3c4d5e\",\"resourceVersion\":\"12345\","
+    "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"app\":\"function\","
+    "\"pod-template-hash\":\"6686468686\"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":"
+    "\"function-6686468686\",\"uid\":\"1b7d3a52-2f4e-4d0c-9a8e-6f1d2b3c4d5e\",\"controller\":true}]"
+    "},"
+    "\"spec\":{\"containers\":[{\"name\":\"function\",\"image\":\"local/"
+    "function:1\",\"resources\":{"
+    "\"requests\":{\"cpu\":\"200m\",\"memory\":\"64Mi\"},\"limits\":{\"cpu\":\"200m\",\"memory\":"
+    "\"64Mi\"}}}],\"nodeName\":\"node0\"},\"status\":{\"phase\":\"Running\",\"qosClass\":"
+    "\"Guaranteed\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"lastTransitionTime\":"
+    "\"2026-01-01T00:00:10Z\"}],\"containerStatuses\":[{\"name\":\"function\",\"restartCount\":0,"
+    "\"resources\":{\"requests\":{\"cpu\":\"200m\",\"memory\":\"64Mi\"}}}]}}";
+
+static struct figure bench_pod(void)
+{
+    enum { N = 2000 };
+    static json_t *trees[N];
+    static struct kube_pod *pods[N];
+    double before = heap_bytes();
+    for (int i = 0; i < N; i++)
+        trees[i] = json_loads(pod_text, 0, NULL);
+    double tree = (heap_bytes() - before) / N;
+    before = heap_bytes();
+    for (int i = 0; i < N; i++)
+        pods[i] = kube_pod_from_json(trees[i]);
+    double ours = (heap_bytes() - before) / N;
+    for (int i = 0; i < N; i++) {
+        kube_pod_free(pods[i]);
+        json_decref(trees[i]);
+    }
+    return (struct figure){"pod_bytes", "B", "jansson", ours, tree, 1024, false};
+}
+
+/* --- one decision
+ * ---------------------------------------------------------------------------------- */
+static void describe(struct observation *seen, struct recommend_pod *pods, int n)
+{
+    *seen = (struct observation){.latency_state = LATENCY_KNOWN,
+                                 .percentile = 99,
+                                 .goal_ms = 300,
+                                 .latency_ms = 200,
+                                 .throttled = 0.02,
+                                 .since_increase_s = INFINITY,
+                                 .latency_window_s = 60,
+                                 .replicas_wanted = n,
+                                 .min_replicas = 1,
+                                 .max_replicas = 20,
+                                 .tolerance_up = 0.1,
+                                 .tolerance_down = 0.1,
+                                 .metrics = {{RECOMMEND_CPU, -1, 0.7, NAN}},
+                                 .metric_count = 1,
+                                 .container_count = 1,
+                                 .pods = pods,
+                                 .pod_count = (size_t)n};
+    seen->containers[0] = (struct recommend_container){.name = "function",
+                                                       .controlled = {true, false},
+                                                       .request = {400, NAN},
+                                                       .min = {100, 1e7},
+                                                       .max = {2000, 1e9}};
+    for (int i = 0; i < n; i++) {
+        pods[i] = (struct recommend_pod){.ready = true, .age_s = 600};
+        pods[i].containers[0] =
+            (struct recommend_usage){.usage = {250 + i, NAN}, .request = {400, NAN}};
+    }
+}
+
+static struct figure bench_decide(void)
+{
+    enum { ROUNDS = 100000, PODS = 4 };
+    struct observation seen;
+    struct recommend_pod pods[PODS];
+    struct recommendation out;
+    struct error err;
+    describe(&seen, pods, PODS);
+    void *memory = recommend_threshold.create(300);
+    double t = seconds();
+    for (int i = 0; i < ROUNDS; i++) {
+        seen.now_s = i * 15;
+        if (recommend_threshold.recommend(memory, &seen, &out, &err) < 0)
+            abort();
+    }
+    double us = (seconds() - t) / ROUNDS * 1e6;
+    recommend_threshold.destroy(memory);
+    return (struct figure){"decide_us", "us", NULL, us, NAN, NAN, false};
+}
+
+/* --- the table
+ * ---------------------------------------------------------------------------------------- */
+static json_t *number(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
+static json_t *print(const struct figure *f)
+{
+    double ratio = f->more_is_better ? f->value / f->peer_value : f->peer_value / f->value;
+    printf("%-28s %12.2f %-5s", f->name, f->value, f->unit);
+    if (f->peer)
+        printf("  %s %.2f, ratio %.2f", f->peer, f->peer_value, ratio);
+    puts("");
+    return json_pack("{s:s, s:o, s:s, s:s?, s:o, s:o, s:o}", "name", f->name, "value",
+                     number(f->value), "unit", f->unit, "peer", f->peer, "peer_value",
+                     number(f->peer_value), "ratio", number(ratio), "goal", number(f->goal));
+}
+
+int main(int argc, char **argv)
+{
+    const struct figure figures[] = {bench_answer(), bench_pod(), bench_decide()};
+    cleanup_json json_t *all = json_array();
+    for (size_t i = 0; i < ARRAY_LEN(figures); i++)
+        json_array_append_new(all, print(&figures[i]));
+    if (argc > 1 && json_dump_file(all, argv[1], JSON_INDENT(2)) < 0) {
+        fprintf(stderr, "bench: cannot write %s\n", argv[1]);
+        return 1;
+    }
+    return 0;
+}

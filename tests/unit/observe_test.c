@@ -1,0 +1,329 @@
+/* From what the cluster says and what Prometheus answers to one observation. The fake server is a
+ * Prometheus that gives each query a canned answer. */
+#include "kube_fake.h"
+#include "observe/observe.h"
+
+#include <math.h>
+
+#define NOW_MS 1767225700000 /* 2026-01-01T00:01:40Z */
+
+struct script {
+    struct fake fake;
+    struct prom *prom;
+    struct observe *observe;
+    const char *latency, *cpu, *throttled, *memory, *own; /* "result" of each; NULL: 503 */
+    int queries;
+    bool collected;
+    struct api_mpa mpa;
+    struct kube_workload workload;
+    struct kube_pod *pods[4];
+    size_t pod_count;
+    struct observe_view view;
+    struct error err;
+};
+
+static void on_request(void *arg, const struct fake_request *r)
+{
+    struct script *s = arg;
+    s->queries++;
+    const char *result = strstr(r->body, "own_metric")                ? s->own
+                         : strstr(r->body, "_bucket")                 ? s->latency
+                         : strstr(r->body, "throttled")               ? s->throttled
+                         : strstr(r->body, "cpu_usage_seconds_total") ? s->cpu
+                                                                      : s->memory;
+    if (result == NULL) {
+        fake_reply(r->conn, 503, "", "overloaded");
+        return;
+    }
+    cleanup_free char *body = xasprintf(
+        "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[%s]}}", result);
+    fake_reply(r->conn, 200, "", body);
+}
+
+static const char manifest[] =
+    "{\"apiVersion\":\"autoscaling.faasrl.io/v1alpha1\",\"kind\":\"MultidimPodAutoscaler\","
+    "\"metadata\":{\"name\":\"m\",\"namespace\":\"ns\",\"uid\":\"x\"},\"spec\":{"
+    "\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"f\"},"
+    "\"goals\":{\"latency\":{\"percentile\":50,\"target\":\"300ms\"%s}},"
+    "\"constraints\":{\"global\":{\"maxReplicas\":5},\"container\":[{\"name\":\"c\",\"requests\":{"
+    "\"minAllowed\":{\"cpu\":\"100m\"},\"maxAllowed\":{\"cpu\":\"1\"}}}]}}}";
+
+static void add_pod(struct script *s, const char *name, const char *status)
+{
+    cleanup_free char *text = xasprintf(
+        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\","
+        "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"containers\":["
+        "{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"400m\"}}},{\"name\":\"side\"}]},"
+        "\"status\":%s}",
+        name, name, status);
+    cleanup_json json_t *object = json_loads(text, 0, NULL);
+    assert_non_null(object);
+    s->pods[s->pod_count++] = kube_pod_from_json(object);
+}
+
+/* Ready since 00:00:10; 200m are in force though 400m are asked for. */
+static const char ready[] =
+    "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+    "\"lastTransitionTime\":\"2026-01-01T00:00:10Z\"}],\"containerStatuses\":[{\"name\":\"c\","
+    "\"resources\":{\"requests\":{\"cpu\":\"200m\"}}}]}";
+
+static struct script *start(const char *own_query)
+{
+    struct script *s = xcalloc(1, sizeof(*s));
+    s->fake.on_request = on_request;
+    s->fake.arg = s;
+    fake_start(&s->fake, NULL);
+    cleanup_free char *url = xasprintf("http://127.0.0.1:%d", s->fake.port);
+    struct prom_config config = {.url = url};
+    struct observe_options options = {.window_s = 30};
+    s->prom = prom_new(&s->fake.loop, s->fake.http, &config, &s->err);
+    s->observe = observe_new(s->prom, &options, &s->err);
+    assert_non_null(s->observe);
+
+    cleanup_free char *text = xasprintf(manifest, own_query);
+    cleanup_json json_t *object = json_loads(text, 0, NULL);
+    assert_int_equal(api_parse(object, &s->mpa, &s->err), 0);
+    s->workload = (struct kube_workload){.kind = (char *)(uintptr_t) "Deployment",
+                                         .name = (char *)(uintptr_t) "f",
+                                         .replicas_wanted = 2};
+    s->latency = s->cpu = s->throttled = s->memory = "";
+    clock_set_for_test(1000000, NOW_MS);
+    return s;
+}
+
+static void stop(struct script *s)
+{
+    observe_view_clear(&s->view);
+    observe_free(s->observe);
+    prom_free(s->prom);
+    for (size_t i = 0; i < s->pod_count; i++)
+        kube_pod_free(s->pods[i]);
+    api_clear(&s->mpa);
+    fake_stop(&s->fake);
+    clock_use_system();
+    free(s);
+}
+
+static void on_collected(void *arg)
+{
+    ((struct script *)arg)->collected = true;
+}
+
+static int look(struct script *s)
+{
+    const struct kube_pod *const *pods = (const struct kube_pod *const *)s->pods;
+    if (s->mpa.spec.latency_query)
+        observe_add_own(s->observe, &(struct observe_own_query){.key = "ns/m",
+                                                                .mpa = &s->mpa,
+                                                                .pods = pods,
+                                                                .pod_count = s->pod_count});
+    s->collected = false;
+    observe_collect(s->observe, on_collected, s);
+    fake_run_until(&s->fake, s->collected);
+    struct observe_subject subject = {.key = "ns/m",
+                                      .mpa = &s->mpa,
+                                      .workload = &s->workload,
+                                      .pods = pods,
+                                      .pod_count = s->pod_count,
+                                      .since_increase_s = INFINITY};
+    observe_view_clear(&s->view);
+    s->err = (struct error){0};
+    return observe_build(s->observe, &subject, &s->view, &s->err);
+}
+
+#define CPU_OF(pod, cores)                                                                         \
+    "{\"metric\":{\"namespace\":\"ns\",\"pod\":\"" pod "\",\"container\":\"c\"},"                  \
+    "\"value\":[1,\"" cores "\"]}"
+#define BUCKET(pod, le, rate)                                                                      \
+    "{\"metric\":{\"namespace\":\"ns\",\"pod\":\"" pod "\",\"le\":\"" le "\"},"                    \
+    "\"value\":[1,\"" rate "\"]}"
+
+static void test_figures_meet_their_pods(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    add_pod(s, "b", ready);
+    s->cpu = CPU_OF("a", "0.15") "," CPU_OF("b", "0.05") "," CPU_OF("stranger", "9");
+    s->throttled = CPU_OF("a", "0.5") "," CPU_OF("b", "0.1");
+    assert_int_equal(look(s), 0);
+    const struct observation *seen = &s->view.seen;
+    assert_int_equal(s->queries, 4);
+    assert_int_equal(seen->pod_count, 2);
+    assert_int_equal(seen->replicas_wanted, 2);
+    assert_int_equal(seen->max_replicas, 5);
+    assert_true(fabs(seen->pods[0].containers[0].usage[RECOMMEND_CPU] - 150) < 1e-6);
+    assert_true(fabs(seen->pods[1].containers[0].usage[RECOMMEND_CPU] - 50) < 1e-6);
+    assert_true(isnan(seen->pods[0].containers[1].usage[RECOMMEND_CPU]));
+    /* What is in force counts, not what is asked for. */
+    assert_true(seen->containers[0].request[RECOMMEND_CPU] == 200);
+    assert_true(seen->containers[0].min[RECOMMEND_CPU] == 100);
+    assert_true(seen->containers[0].max[RECOMMEND_CPU] == 1000);
+    /* A container without a request cannot gain one. */
+    assert_true(seen->containers[0].controlled[RECOMMEND_CPU]);
+    assert_false(seen->containers[1].controlled[RECOMMEND_CPU]);
+    assert_true(fabs(seen->throttled - 0.3) < 1e-9);
+    stop(s);
+}
+
+/* 10 requests/s up to 0.1 s in pod a, 10 more from 0.1 to 0.2 s in pod b: the median of both
+ * together is 0.1 s, that of b alone 0.15 s. */
+static void test_latency_is_of_all_pods_together(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    add_pod(s, "b", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    s->latency = BUCKET("b", "+Inf", "10") "," BUCKET("b", "0.1", "0") "," BUCKET(
+        "b", "0.2", "10") "," BUCKET("a", "0.1", "10") "," BUCKET("a", "0.2",
+                                                                  "10") "," BUCKET("a", "+Inf",
+                                                                                   "10");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_KNOWN);
+    assert_true(fabs(s->view.seen.latency_ms - 100) < 1e-6);
+    assert_true(fabs(s->view.seen.requests_per_s - 20) < 1e-9);
+    assert_true(s->view.seen.goal_ms == 300);
+    stop(s);
+}
+
+static void test_missing_silent_and_beyond_are_told_apart(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_true(strlen(s->view.latency_trouble) > 0);
+
+    s->latency = BUCKET("a", "0.1", "0") "," BUCKET("a", "+Inf", "0");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_NO_TRAFFIC);
+
+    s->latency = BUCKET("a", "0.1", "1") "," BUCKET("a", "+Inf", "10");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_OVERFLOW);
+    assert_true(fabs(s->view.seen.latency_ms - 100) < 1e-6);
+
+    s->latency = NULL;
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "503"));
+    stop(s);
+}
+
+static void test_without_usage_nothing_is_said(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    assert_int_equal(look(s), -1);
+    assert_non_null(strstr(s->err.message, "no pods"));
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("other", "0.1");
+    assert_int_equal(look(s), -1);
+    assert_non_null(strstr(s->err.message, "no CPU usage"));
+    s->cpu = CPU_OF("a", "0.1");
+    assert_int_equal(look(s), 0);
+    s->cpu = NULL; /* a failed query leaves no figures, not the old ones */
+    assert_int_equal(look(s), -1);
+    assert_non_null(strstr(s->err.message, "503"));
+    stop(s);
+}
+
+static void test_pods_that_do_not_count(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    add_pod(s, "done", "{\"phase\":\"Succeeded\"}");
+    add_pod(s, "young", "{\"phase\":\"Pending\"}");
+    add_pod(s, "fresh",
+            "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\","
+            "\"lastTransitionTime\":\"2026-01-01T00:01:35Z\"}]}");
+    s->cpu = CPU_OF("a", "0.1");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.pod_count, 3);
+    assert_false(s->view.seen.pods[0].starting);
+    assert_true(s->view.seen.pods[1].pending && s->view.seen.pods[1].starting);
+    assert_true(s->view.seen.pods[2].ready && s->view.seen.pods[2].starting);
+    stop(s);
+}
+
+static void test_an_own_query_gives_seconds_or_buckets(void **state)
+{
+    struct script *s = start(",\"query\":\"own_metric{pod=~\\\"$pods\\\"}\"");
+    (void)state;
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    s->own = "{\"metric\":{},\"value\":[1,\"0.25\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->queries, 5);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_KNOWN);
+    assert_true(fabs(s->view.seen.latency_ms - 250) < 1e-6);
+
+    s->own = "{\"metric\":{},\"value\":[1,\"NaN\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_NO_TRAFFIC);
+
+    s->own = "{\"metric\":{\"le\":\"0.4\"},\"value\":[1,\"4\"]},"
+             "{\"metric\":{\"le\":\"+Inf\"},\"value\":[1,\"4\"]}";
+    assert_int_equal(look(s), 0);
+    assert_true(fabs(s->view.seen.latency_ms - 200) < 1e-6);
+
+    s->own = "";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    stop(s);
+}
+
+static void test_a_wrong_own_query_says_what_is_wrong(void **state)
+{
+    struct script *s = start(",\"query\":\"own_metric{x=\\\"$nonsense\\\"}\"");
+    (void)state;
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "nonsense"));
+    stop(s);
+}
+
+static void test_figures_as_json(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.15");
+    assert_int_equal(look(s), 0);
+    cleanup_json json_t *o = observe_json(&s->view.seen);
+    assert_true(fabs(json_real_value(json_object_get(o, "cpuUtilization")) - 0.75) < 1e-9);
+    assert_true(json_is_null(json_object_get(o, "latencyMs")));
+    assert_int_equal(json_integer_value(json_object_get(o, "readyPods")), 1);
+    stop(s);
+}
+
+static void test_a_bad_template_is_refused_at_start(void **state)
+{
+    struct observe_options options = {.templates = {"rate($windwo)"}, .window_s = 30};
+    struct error err = {0};
+    (void)state;
+    assert_null(observe_new(NULL, &options, &err));
+    assert_non_null(strstr(err.message, "windwo"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figures_meet_their_pods),
+        cmocka_unit_test(test_latency_is_of_all_pods_together),
+        cmocka_unit_test(test_missing_silent_and_beyond_are_told_apart),
+        cmocka_unit_test(test_without_usage_nothing_is_said),
+        cmocka_unit_test(test_pods_that_do_not_count),
+        cmocka_unit_test(test_an_own_query_gives_seconds_or_buckets),
+        cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
+        cmocka_unit_test(test_figures_as_json),
+        cmocka_unit_test(test_a_bad_template_is_refused_at_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
