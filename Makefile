@@ -11,13 +11,14 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-protot
 ifeq ($(findstring clang,$(CC)),)
 WARN += -Wno-format-truncation
 endif
-LIBS := libcurl libuv jansson yaml-0.1 openssl
+LIBS := libcurl libuv jansson yaml-0.1 openssl libmicrohttpd
 
 # Set for the instrumented builds, e.g. SANITIZE=address,undefined BUILD=build/asan.
 SANITIZE ?=
 OPT      ?= -O2
 CFLAGS   += -std=gnu17 $(OPT) -g -fno-omit-frame-pointer -fno-common $(WARN) -Ipkg \
-            -D_GNU_SOURCE -DFAASRL_VERSION='"$(VERSION)"'
+            -D_GNU_SOURCE -DFAASRL_VERSION='"$(VERSION)"' \
+            -ffile-prefix-map=$(CURDIR)=.
 LDFLAGS  += -Wl,--as-needed
 ifneq ($(SANITIZE),)
 CFLAGS   += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
@@ -40,10 +41,10 @@ FUNCTION := $(BUILD)/function.tar
 LOAD     := $(BUILD)/load
 
 DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev libyaml-dev \
-              libssl-dev
-DEPS_UNIT  := libcmocka-dev libmicrohttpd-dev
+              libssl-dev libmicrohttpd-dev
+DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
-DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck
+DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_E2E   := python3-pytest python3-yaml valgrind
 
 .DEFAULT_GOAL := all
@@ -112,7 +113,7 @@ test: ## everything: both compilers, lint, unit tests, sanitizers, fuzzers, end 
 $(BUILD)/test/%: $(BUILD)/obj/tests/unit/%.o $(LIB) | $(BUILD)/.need-unit
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) -lcmocka -lmicrohttpd $(PKG_LIBS)
+	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) -lcmocka $(PKG_LIBS)
 $(BUILD)/test/functions_test: $(wildcard tests/functions/*.c tests/functions/*.h) | $(BUILD)/.need-unit
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
@@ -129,21 +130,22 @@ sanitize: ## the unit tests under ASan+UBSan and under TSan
 
 FUZZ_SECONDS ?= 8
 FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
-FUZZ_FLAGS := -std=gnu17 -O1 -g -Ipkg -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined \
-              -fno-sanitize-recover=all
-$(BUILD)/fuzz/%: tests/fuzz/%_fuzz.c $(LIB_SRC) | $(BUILD)/.need-build $(BUILD)/.need-clang
+fuzz: $(BUILD)/.need-clang ## run each fuzzer for FUZZ_SECONDS
+	@$(MAKE) --no-print-directory BUILD=build/fuzz CC=clang OPT=-O1 \
+	    SANITIZE=fuzzer-no-link,address,undefined $(FUZZERS:%=build/fuzz/fuzzer/%)
+	@for f in $(FUZZERS); do echo "== fuzz $$f"; mkdir -p build/fuzz/found/$$f; \
+	    build/fuzz/fuzzer/$$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=1024 -timeout=5 \
+	        -artifact_prefix=build/fuzz/ -verbosity=0 \
+	        build/fuzz/found/$$f tests/fuzz/corpus/$$f || exit 1; done
+$(BUILD)/fuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(LIB)
 	@mkdir -p $(@D)
-	@echo "  FUZZ  $@"
-	@clang $(FUZZ_FLAGS) $(PKG_CFLAGS) -o $@ $(filter %.c,$^) $(PKG_LIBS)
-fuzz: $(FUZZERS:%=$(BUILD)/fuzz/%) ## run each fuzzer for FUZZ_SECONDS
-	@for f in $(FUZZERS); do echo "== fuzz $$f"; mkdir -p $(BUILD)/fuzz/found/$$f; \
-	    $(BUILD)/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=1024 -timeout=5 \
-	        -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=0 -verbosity=0 \
-	        $(BUILD)/fuzz/found/$$f tests/fuzz/corpus/$$f || exit 1; done
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(PKG_LIBS)
+.PRECIOUS: $(BUILD)/obj/tests/fuzz/%.o
 
 # The controller that the end-to-end tests run; the sanitized one finds more.
 CONTROLLER ?= build/faasrl-mpa
-e2e: all $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
+e2e: all image $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
 	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(PYTEST)
 
 lint: | $(BUILD)/.need-build $(BUILD)/.need-unit $(BUILD)/.need-lint ## clang-format, clang-tidy, cppcheck, shellcheck
@@ -152,14 +154,26 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench image clean
-bench: all $(FUNCTION) | $(BUILD)/.need-e2e ## measure speed and memory, into build/bench.json
-	@tests/bench
+.PHONY: bench image chart clean
+bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
+	@tests/bench/run
+$(BUILD)/bench: $(BUILD)/obj/tests/bench/bench.o $(LIB)
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)
 image: $(BUILD)/faasrl-mpa.tar ## an OCI image of the controller, without Docker: build/faasrl-mpa.tar
-$(BUILD)/faasrl-mpa.tar: $(BUILD)/faasrl-mpa tools/image.py
-	@tools/image.py --out $@ --name faasrl-mpa:$(VERSION) --entrypoint /faasrl-mpa --user 65532 \
-	    --libs $<:/faasrl-mpa
+# glibc has the resolvers of /etc/hosts and DNS in libc itself; libcurl looks for the authorities there.
+CA_BUNDLE := /etc/ssl/certs/ca-certificates.crt
+$(eval $(call need,image,ca-certificates python3))
+$(BUILD)/image/%: $(BUILD)/%
+	@mkdir -p $(@D)
+	@strip -o $@ $<
+$(BUILD)/faasrl-mpa.tar: $(PROGRAMS:%=$(BUILD)/image/%) tools/image.py | $(BUILD)/.need-image
+	@tools/image.py --out $@ --name faasrl-mpa:$(VERSION) --entrypoint /faasrl-mpa --user 65532:65532 \
+	    --users --libs $(foreach p,$(PROGRAMS),$(BUILD)/image/$(p):/$(p)) $(CA_BUNDLE):$(CA_BUNDLE)
 	@ls -l $@ | awk '{ printf "  IMAGE %s, %.1f MiB\n", $$NF, $$5 / 1048576 }'
+HELM = $(shell tests/cluster/build helm)
+chart: ## pack the Helm chart: build/faasrl-mpa-VERSION.tgz
+	@$(HELM) package -d $(BUILD) charts/faasrl-mpa
 clean: ## remove what was built (the cluster must be down)
 	@if [ -e build/cluster/up ]; then echo "make clean: the cluster is up: make cluster-down first"; exit 1; fi
 	rm -rf build
