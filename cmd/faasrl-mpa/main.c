@@ -46,14 +46,19 @@ static void on_goodbye(uv_timer_t *timer)
     uv_stop(timer->loop);
 }
 
-/* The lease is given back by a request that still needs the loop for a moment. */
+/* The lease is given back by a request that still needs the loop for a moment. Queries end now:
+ * their answers are for the controller. */
 static void leave(struct program *p, int exit_code)
 {
     if (p->controller == NULL)
         return;
     p->exit_code = exit_code;
     controller_free(p->controller);
+    observe_free(p->observe);
+    prom_free(p->prom);
     p->controller = NULL;
+    p->observe = NULL;
+    p->prom = NULL;
     uv_timer_start(&p->goodbye, on_goodbye, exit_code ? 0 : GOODBYE_MS / 10, 0);
 }
 
@@ -139,7 +144,7 @@ static void name_ourselves(struct program *p)
     snprintf(p->identity, sizeof(p->identity), "%s_%08x", host, random);
 }
 
-static void start(struct program *p, const struct options *o)
+static int start(struct program *p, const struct options *o, struct error *err)
 {
     name_ourselves(p);
     struct controller_options options = {
@@ -147,6 +152,8 @@ static void start(struct program *p, const struct options *o)
         .interval_s = o->interval_s,
         .status_interval_s = o->status_interval_s,
         .history_s = o->history_s,
+        .pass_limit_s = 5 * o->interval_s + 60 + o->prometheus_timeout_s,
+        .per_mpa_metrics = o->per_mpa_metrics,
         .limits = {.resize_cooldown_s = o->resize_cooldown_s,
                    .resize_up_factor = o->resize_up_factor,
                    .resize_down_factor = o->resize_down_factor,
@@ -159,8 +166,12 @@ static void start(struct program *p, const struct options *o)
         .arg = p,
     };
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);
+    if (*o->listen && strcmp(o->listen, "off") != 0 &&
+        controller_serve(p->controller, o->listen, err) < 0)
+        return error_prefix(err, "--listen");
     log_info("started", log_str("version", FAASRL_VERSION), log_str("server", p->config.server),
              log_str("prometheus", o->prometheus_url), log_str("identity", options.identity));
+    return 0;
 }
 
 static void catch_signals(struct program *p)
@@ -181,12 +192,11 @@ static int run(const struct options *o)
     uv_loop_init(&p.loop);
     catch_signals(&p);
     p.http = http_new(&p.loop, "faasrl-mpa/" FAASRL_VERSION);
-    if (connect_kube(&p, o, &err) < 0 || connect_prometheus(&p, o, &err) < 0) {
+    if (connect_kube(&p, o, &err) < 0 || connect_prometheus(&p, o, &err) < 0 ||
+        start(&p, o, &err) < 0)
         p.exit_code = fail(&err);
-    } else {
-        start(&p, o);
+    else
         uv_run(&p.loop, UV_RUN_DEFAULT);
-    }
     clean_up(&p);
     return p.exit_code;
 }

@@ -18,8 +18,9 @@ struct options {
     double interval_s, window_s, status_interval_s, history_s;
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
     double writes_per_second, write_burst;
-    bool leader_elect;
+    bool leader_elect, per_mpa_metrics;
     const char *lease_namespace, *lease_name, *identity;
+    const char *listen;
     const char *log_level, *log_format;
     bool help, version;
 };

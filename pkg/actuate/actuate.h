@@ -42,12 +42,12 @@ struct actuate_report {
 };
 
 /* Brings every pod to the sizes wanted, where it is not on its way already. With only_new (mode
- * Initial) a pod is sized once, when it is new: one that has been ready for a minute is left. */
+ * Initial) a pod is sized once, when it is new: one that has been ready for 30 s is left. */
 void actuate_resize(struct actuator *actuator, const struct kube_pod *const *pods, size_t pod_count,
                     const struct actuate_sizes *sizes, bool only_new, struct actuate_report *out);
-/* Called for every resize that the API server refused. */
-void actuator_on_refusal(struct actuator *actuator,
-                         void (*on_refusal)(void *arg, const char *pod, const struct error *err),
-                         void *arg);
+/* Called for every resize that the API server took (err NULL) or refused. */
+void actuator_on_answer(struct actuator *actuator,
+                        void (*on_answer)(void *arg, const char *pod, const struct error *err),
+                        void *arg);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEW_POD_MS       60000
+#define NEW_POD_MS       30000
 #define RETRY_REFUSED_MS 30000
 #define RETRY_TAKEN_MS   5000
 
@@ -22,7 +22,7 @@ struct attempt {               /* the last thing asked of one pod */
 struct actuator {
     struct kube *kube;
     struct map attempts; /* pod uid → struct attempt */
-    void (*on_refusal)(void *arg, const char *pod, const struct error *err);
+    void (*on_answer)(void *arg, const char *pod, const struct error *err);
     void *arg;
 };
 
@@ -58,11 +58,11 @@ void actuator_free(struct actuator *a)
     free(a);
 }
 
-void actuator_on_refusal(struct actuator *a,
-                         void (*on_refusal)(void *arg, const char *pod, const struct error *err),
-                         void *arg)
+void actuator_on_answer(struct actuator *a,
+                        void (*on_answer)(void *arg, const char *pod, const struct error *err),
+                        void *arg)
 {
-    a->on_refusal = on_refusal;
+    a->on_answer = on_answer;
     a->arg = arg;
 }
 
@@ -159,11 +159,11 @@ static void on_patched(void *arg, const struct kube_response *response)
     }
     bool gone = response->error.code == ERROR_NOT_FOUND;
     attempt->answered_ms = clock_mono_ms();
-    if (response->error.code && !gone) {
+    bool refused = response->error.code && !gone;
+    if (refused)
         snprintf(attempt->refusal, sizeof(attempt->refusal), "%s", response->error.message);
-        if (a->on_refusal && response->error.code != ERROR_CANCELLED)
-            a->on_refusal(a->arg, attempt->pod, &response->error);
-    }
+    if (a->on_answer && !gone && response->error.code != ERROR_CANCELLED)
+        a->on_answer(a->arg, attempt->pod, refused ? &response->error : NULL);
 }
 
 static void ask(struct actuator *a, const struct kube_pod *pod, struct attempt *attempt,

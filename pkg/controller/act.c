@@ -11,6 +11,9 @@ static void on_replicas_written(void *arg, const struct error *err)
 {
     struct entry *e = arg;
     e->scaling = false;
+    if (!e->gone && (!err || err->code != ERROR_CANCELLED))
+        metrics_count(e->controller->report.rescales, 1,
+                      METRICS_LABELS(err ? "failed" : "succeeded"));
     if (err && err->code != ERROR_CANCELLED) {
         entry_event(e, true, "FailedRescale", "replicas %d → %d: %s", e->scale_from, e->scale_to,
                     err->message);
@@ -49,7 +52,6 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
     bool waited = e->deferred_since_ms && now_ms - e->deferred_since_ms >= DEFERRED_PATIENCE_MS;
     if (!report->infeasible && !waited)
         return;
-    e->capped_until_ms = now_ms + CAP_MS;
     for (size_t i = 0; i < e->sizes.count; i++) {
         int64_t most = KUBE_ABSENT;
         for (size_t p = 0; p < count; p++)
@@ -59,8 +61,16 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
         if (most != KUBE_ABSENT && e->sizes.containers[i].request[API_CPU] > most)
             e->sizes.containers[i].request[API_CPU] = most;
     }
-    entry_event(e, true, report->infeasible ? "ResizeInfeasible" : "ResizeDeferred",
-                "%s; growth goes to replicas for %d minutes", report->message, CAP_MS / 60000);
+    if (e->capped_until_ms > now_ms)
+        return; /* it is told already; pods are on their way back */
+    e->capped_until_ms = now_ms + CAP_MS;
+    e->infeasible = report->infeasible;
+    snprintf(e->cap_message, sizeof(e->cap_message), "%s; growth goes to replicas for %d minutes",
+             report->message, CAP_MS / 60000);
+    metrics_count(e->controller->report.resizes, 1,
+                  METRICS_LABELS(report->infeasible ? "infeasible" : "deferred"));
+    entry_event(e, true, report->infeasible ? "ResizeInfeasible" : "ResizeDeferred", "%s",
+                e->cap_message);
 }
 
 void act_on_sizes(struct entry *e, const struct kube_pod *const *pods, size_t count,

@@ -1,5 +1,6 @@
 #include "controller/controller.h"
 #include "entry.h"
+#include "serve.h"
 
 #include <string.h>
 
@@ -34,6 +35,7 @@ static void on_collected(void *arg)
     struct controller *c = arg;
     int64_t began_ms = clock_mono_ms();
     decide(c, true);
+    report_pass_ended(c);
     log_debug("a pass is done", log_int("mpas", (int64_t)c->entries.count),
               log_int("ms", clock_mono_ms() - began_ms));
 }
@@ -60,6 +62,7 @@ static void on_tick(uv_timer_t *timer)
     struct controller *c = timer->data;
     if (!c->leading || c->stopping || observe_busy(c->observe) || !kube_cache_synced(c->cache))
         return;
+    report_pass_began(c);
     history_ask(c);
     ask_own_queries(c);
     observe_collect(c->observe, on_collected, c);
@@ -228,7 +231,8 @@ static void on_list_end(void *arg)
 
 static void on_watch_state(void *arg, const struct error *err)
 {
-    (void)arg;
+    struct scope *scope = arg;
+    string_set(&scope->trouble, err ? err->message : NULL);
     if (err)
         log_warn("the watch of MPAs is interrupted", log_str("why", err->message));
     else
@@ -302,6 +306,7 @@ struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct obs
     uv_timer_init(loop, &c->soon);
     c->tick.data = c->soon.data = c;
     c->open_handles = 2;
+    report_start(c);
     start_watches(c);
     if (options->leader_election)
         c->lease =
@@ -335,9 +340,13 @@ void controller_free(struct controller *c)
     c->leading = false;
     if (c->lease)
         kube_lease_stop(c->lease);
-    for (size_t i = 0; i < c->scope_count; i++)
+    for (size_t i = 0; i < c->scope_count; i++) {
         kube_watch_stop(c->scopes[i].watch);
+        free(c->scopes[i].trouble);
+    }
     free(c->scopes);
+    serve_stop(c->serve);
+    report_stop(c);
     kube_cache_stop(c->cache);
     map_free(&c->entries, free_entry);
     map_free(&c->by_target, NULL);

@@ -15,6 +15,8 @@ struct controller_options {
     double status_interval_s;      /* between writes of status that only refresh figures */
     double history_s;              /* how far back usage is read at start; 0: not at all */
     struct guard_limits limits;
+    double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */
+    bool per_mpa_metrics;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;
     /* The lease was lost: nothing may be written any more; the caller ends the process. */
@@ -25,5 +27,7 @@ struct controller_options {
 struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
                                   const struct controller_options *options);
 void controller_free(struct controller *controller);
+/* Serves /metrics, /healthz and /readyz on ADDRESS:PORT until controller_free. */
+int controller_serve(struct controller *controller, const char *listen, struct error *err);
 
 #endif

@@ -200,6 +200,22 @@ static bool take_external(struct round *r)
     return true;
 }
 
+/* In mode Initial running pods keep their size, so growing them is no answer: the number of
+ * replicas is what it would be with sizes fixed. */
+static int fix_sizes(struct round *r, struct error *err)
+{
+    struct observation fixed = r->view.seen;
+    struct recommendation replicas;
+    for (size_t i = 0; i < fixed.container_count; i++)
+        fixed.containers[i].controlled[RECOMMEND_CPU] = false;
+    if (r->entry->recommender->recommend(r->entry->memory, &fixed, &replicas, err) < 0)
+        return -1;
+    r->proposed.replicas = replicas.replicas;
+    if (replicas.replicas != fixed.replicas_wanted)
+        memcpy(r->proposed.reason, replicas.reason, sizeof(r->proposed.reason));
+    return 0;
+}
+
 static bool recommend(struct round *r)
 {
     struct entry *e = r->entry;
@@ -215,7 +231,8 @@ static bool recommend(struct round *r)
         say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s",
             e->recommender->name, e->mpa.spec.recommender, why_not);
     snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->recommender->name);
-    if (e->recommender->recommend(e->memory, &r->view.seen, &r->proposed, &err) < 0) {
+    if (e->recommender->recommend(e->memory, &r->view.seen, &r->proposed, &err) < 0 ||
+        (e->mpa.spec.mode == API_MODE_INITIAL && fix_sizes(r, &err) < 0)) {
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
             "%s: nothing is changed", err.message);
         return false;
@@ -235,6 +252,22 @@ static bool late(const struct observation *seen)
 {
     return (seen->latency_state == LATENCY_KNOWN || seen->latency_state == LATENCY_OVERFLOW) &&
            seen->latency_ms > seen->goal_ms;
+}
+
+/* What a node has just refused is not asked for again, even where minAllowed is above it. */
+static void stay_below_cap(struct round *r, const struct guard_container *containers)
+{
+    if (r->entry->capped_until_ms <= clock_mono_ms())
+        return;
+    for (size_t i = 0; i < r->view.seen.container_count; i++) {
+        const int64_t *have = containers[i].request;
+        int64_t *cpu = &r->decision.containers[i].request[API_CPU];
+        int64_t memory = r->decision.containers[i].request[API_MEMORY];
+        if (have[API_CPU] == API_ABSENT || *cpu <= have[API_CPU])
+            continue;
+        *cpu = have[API_CPU];
+        r->decision.containers[i].resize = memory != API_ABSENT && memory != have[API_MEMORY];
+    }
 }
 
 static bool pass_guard(struct round *r)
@@ -258,6 +291,7 @@ static bool pass_guard(struct round *r)
         .proposed = &r->proposed,
     };
     guard_check(r->entry->guard, &r->entry->controller->options.limits, &in, &r->decision);
+    stay_below_cap(r, containers);
     say(r, API_COND_SCALING_LIMITED, r->decision.limited, r->decision.limit_reason, "%s",
         r->decision.limit_message);
     return true;
@@ -321,6 +355,12 @@ static void name_action(struct round *r)
 
 static void tell_pending(struct round *r, const struct actuate_report *report)
 {
+    const struct entry *e = r->entry;
+    if (report->impossible == 0 && e->capped_until_ms > clock_mono_ms()) {
+        say(r, API_COND_RESIZE_PENDING, true, e->infeasible ? "Infeasible" : "Deferred", "%s",
+            e->cap_message);
+        return;
+    }
     const char *reason = report->impossible   ? "QosClassForbids"
                          : report->infeasible ? "Infeasible"
                          : report->deferred   ? "Deferred"
@@ -334,6 +374,7 @@ static bool act(struct round *r)
 {
     struct entry *e = r->entry;
     name_action(r);
+    metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
     e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
     if (!e->may_act)
@@ -341,7 +382,7 @@ static bool act(struct round *r)
     if (resizes(r)) {
         set_sizes(r);
         guard_resized(e->guard, r->view.seen.now_s);
-        if (grows(r))
+        if (grows(r) && e->mpa.spec.mode == API_MODE_AUTO)
             e->increased_ms = clock_mono_ms();
     }
     struct actuate_report report;
@@ -417,6 +458,21 @@ static void tell_refusal(struct round *r)
     snprintf(e->refusal, sizeof(e->refusal), "%s", why ? why->reason : "");
 }
 
+static void keep_for_metrics(const struct round *r)
+{
+    struct entry *e = r->entry;
+    e->last.decided = true;
+    e->last.current_replicas = r->status.current_replicas;
+    e->last.desired_replicas = r->status.desired_replicas;
+    e->last.latency_us = r->status.latency_us;
+    e->last.known = e->last.true_ = 0;
+    for (unsigned i = 0; i < API_COND_COUNT; i++) {
+        const struct api_condition_value *c = &r->status.conditions[i];
+        e->last.known |= (uint32_t)c->known << i;
+        e->last.true_ |= (uint32_t)(c->known && c->status) << i;
+    }
+}
+
 static void begin(struct round *r, struct entry *e)
 {
     *r = (struct round){.entry = e};
@@ -436,6 +492,7 @@ static void end(struct round *r)
     fill_recommendation(r);
     sum_up(r);
     tell_refusal(r);
+    keep_for_metrics(r);
     r->status.last_scale_ms = e->last_scale_ms;
     if (e->action[0]) {
         r->status.decision.time_ms = clock_wall_ms();

@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void on_refusal(void *arg, const char *pod, const struct error *err)
+static void on_resized(void *arg, const char *pod, const struct error *err)
 {
-    entry_event(arg, true, "ResizeRefused", "pod %s: %s", pod, err->message);
+    struct entry *e = arg;
+    metrics_count(e->controller->report.resizes, 1, METRICS_LABELS(err ? "refused" : "accepted"));
+    if (err)
+        entry_event(e, true, "ResizeRefused", "pod %s: %s", pod, err->message);
 }
 
 struct entry *entry_new(struct controller *controller, const char *key)
@@ -17,7 +20,7 @@ struct entry *entry_new(struct controller *controller, const char *key)
     e->refs = 1;
     e->guard = guard_new();
     e->actuator = actuator_new(controller->kube);
-    actuator_on_refusal(e->actuator, on_refusal, e);
+    actuator_on_answer(e->actuator, on_resized, e);
     return e;
 }
 
@@ -129,6 +132,8 @@ void entry_update(struct entry *e, const json_t *object)
         e->due = true;
         e->may_act = false; /* until the new state has been decided on */
     }
+    if (changed)
+        e->capped_until_ms = 0; /* what is wanted now may fit */
 }
 
 /* --- recommenders ----------------------------------------------------------------------------

@@ -4,12 +4,23 @@
 
 #include "actuate/actuate.h"
 #include "controller/controller.h"
+#include "metrics/metrics.h"
 
 /* One watch of MPAs: of a namespace, or of all. */
 struct scope {
     struct controller *controller;
     struct kube_watch *watch;
     uint64_t list_mark; /* raised at each full list; entries with an older mark are gone */
+    char *trouble;      /* why the watch does not work, NULL when it does */
+};
+
+/* What is counted as it happens; the rest is looked up at each scrape. */
+struct report {
+    struct metrics *metrics;
+    struct metrics_family *passes, *decisions, *rescales, *resizes, *status_writes;
+    struct metrics_family *queries, *query_seconds, *requests, *watch_errors;
+    int64_t pass_began_ms; /* monotonic, 0: none is under way */
+    int64_t passed_ms;     /* wall clock, of the last whole pass, 0: none yet */
 };
 
 struct controller {
@@ -26,6 +37,8 @@ struct controller {
     uv_timer_t tick, soon;
     int open_handles;
     bool leading, stopping;
+    struct report report;
+    struct serve *serve; /* NULL: nothing is served */
 };
 
 /* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
@@ -55,12 +68,21 @@ struct entry {
     int64_t increased_ms;                       /* monotonic, 0: never */
     int64_t last_scale_ms;                      /* wall clock, 0: never */
     int64_t deferred_since_ms, capped_until_ms; /* monotonic */
+    bool infeasible;                            /* why it is capped; else deferred for too long */
+    char cap_message[320];
 
     json_t *written; /* the status last written */
     int64_t written_ms;
     bool writing;
     char recommender_name[64], action[32], reason[384];
     char refusal[64]; /* the reason of the refusal that was last said in an event */
+
+    struct { /* of the last round, for metrics */
+        bool decided;
+        int32_t current_replicas, desired_replicas; /* -1: unknown */
+        double latency_us;                          /* NaN: unknown */
+        uint32_t known, true_;                      /* conditions, one bit each */
+    } last;
 };
 
 struct entry *entry_new(struct controller *controller, const char *key);
@@ -91,5 +113,10 @@ void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_
 void publish(struct entry *entry, struct api_status *status);
 /* history.c */
 void history_ask(struct controller *controller);
+/* report.c */
+void report_start(struct controller *controller);
+void report_stop(struct controller *controller);
+void report_pass_began(struct controller *controller);
+void report_pass_ended(struct controller *controller);
 
 #endif

@@ -6,6 +6,9 @@ static void on_written(void *arg, const struct kube_response *response)
 {
     struct entry *e = arg;
     e->writing = false;
+    if (!e->gone && response->error.code != ERROR_CANCELLED)
+        metrics_count(e->controller->report.status_writes, 1,
+                      METRICS_LABELS(response->error.code ? "failed" : "succeeded"));
     if (response->error.code && !e->gone && response->error.code != ERROR_CANCELLED) {
         log_warn("status was not written", log_str("mpa", e->key),
                  log_str("why", response->error.message));

@@ -3,6 +3,7 @@
 #include "kube/internal.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <string.h>
 
 enum source_kind { SOURCE_POD, SOURCE_WORKLOAD, SOURCE_SCALER };
@@ -381,6 +382,16 @@ bool kube_cache_synced(const struct kube_cache *cache)
         if (!kube_watch_synced(cache->sources[i].watch))
             return false;
     return true;
+}
+
+void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size)
+{
+    *out = '\0';
+    for (size_t i = 0; i < cache->source_count && *out == '\0'; i++) {
+        const struct source *source = &cache->sources[i];
+        if (!kube_watch_synced(source->watch))
+            snprintf(out, size, "%s", source->trouble ? source->trouble : source->type->plural);
+    }
 }
 
 const char *kube_cache_trouble(const struct kube_cache *cache)

@@ -46,6 +46,7 @@ struct kube {
     struct kube_timer *pump_timer;
     LIST_HEAD(, kube_member) members;
     struct kube_events *events;
+    struct kube_observer observer;
 };
 
 static void call_send(struct kube_call *call);
@@ -64,6 +65,23 @@ struct kube_events **kube_events_slot(struct kube *kube)
 uint64_t kube_writes_sent(const struct kube *kube)
 {
     return kube->writes_sent;
+}
+
+size_t kube_writes_queued(const struct kube *kube)
+{
+    return kube->queued;
+}
+
+void kube_observe(struct kube *kube, const struct kube_observer *observer)
+{
+    kube->observer = observer ? *observer : (struct kube_observer){0};
+}
+
+void kube_tell_watch_error(const struct kube *kube, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (kube->observer.on_watch_error)
+        kube->observer.on_watch_error(kube->observer.arg, slash ? slash + 1 : path);
 }
 
 void kube_member_add(struct kube *kube, struct kube_member *member)
@@ -241,8 +259,11 @@ static void call_send_later(struct kube_call *call, int64_t wait_ms)
 static void call_on_http(void *arg, const struct http_response *r)
 {
     struct kube_call *call = arg;
+    const struct kube_observer *observer = &call->kube->observer;
     call->http = NULL;
     call_landed(call);
+    if (observer->on_answer)
+        observer->on_answer(observer->arg, call->method, r->status);
     if (r->status == 401 && r->error.code == ERROR_NONE && !call->authenticated_again) {
         call->authenticated_again = true;
         kube_credentials_invalidate(call->kube->credentials);

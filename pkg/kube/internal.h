@@ -21,6 +21,7 @@ struct kube_call *kube_call_start(struct kube *kube, const struct kube_call_spec
 void kube_call_cancel(struct kube_call *call);
 
 uv_loop_t *kube_loop(const struct kube *kube);
+void kube_tell_watch_error(const struct kube *kube, const char *path);
 /* The state of events.c, kept for it by the client. */
 struct kube_events;
 struct kube_events **kube_events_slot(struct kube *kube);

@@ -95,6 +95,15 @@ struct kube_request {
  * writes hold. */
 void kube_send(struct kube *kube, const struct kube_request *request);
 uint64_t kube_writes_sent(const struct kube *kube);
+size_t kube_writes_queued(const struct kube *kube);
+
+/* Who is told what goes over the wire, for metrics. Both may be NULL; neither may call us. */
+struct kube_observer {
+    void (*on_answer)(void *arg, const char *method, int status); /* status 0: no answer came */
+    void (*on_watch_error)(void *arg, const char *resource);      /* its plural: "pods" */
+    void *arg;
+};
+void kube_observe(struct kube *kube, const struct kube_observer *observer); /* NULL: nobody */
 
 /* --- watches (watch.c) -----------------------------------------------------------------------
  * Lists in pages, then watches from the list's resourceVersion with bookmarks; resumes after a
@@ -114,7 +123,7 @@ struct kube_watch_handler {
 struct kube_watch_spec {
     const char *path;     /* "/api/v1/pods" or namespaced */
     const char *selector; /* label selector, NULL: all */
-    bool optional;  /* the kind may not exist (404): an empty list, asked again every minute */
+    bool optional; /* the kind may not exist (404) or be closed to us: an empty list, asked again */
     int page_limit; /* 0: 100 */
     struct kube_watch_handler handler;
     void *arg;
@@ -206,6 +215,9 @@ struct kube_cache_options {
 struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_options *options);
 void kube_cache_stop(struct kube_cache *cache);
 bool kube_cache_synced(const struct kube_cache *cache);
+/* What is still awaited, and why where that is known: "pods: connection refused". "" when synced.
+ */
+void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size);
 /* The last failure of a watch that does not work at present, or NULL. */
 const char *kube_cache_trouble(const struct kube_cache *cache);
 const struct kube_workload *kube_cache_workload(const struct kube_cache *cache, const char *kind,

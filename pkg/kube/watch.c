@@ -120,6 +120,8 @@ static void watch_failed(struct kube_watch *w, const struct error *err)
 {
     watch_later(w, backoff_ms(w->failures));
     w->failures++;
+    if (w->kube)
+        kube_tell_watch_error(w->kube, w->path);
     watch_fails(w, err);
 }
 
@@ -226,20 +228,29 @@ static int list_page(struct kube_watch *w, const json_t *page, struct error *err
     return 0;
 }
 
-/* The kind does not exist here, or is not for us to see: there are none. */
+/* The kind does not exist here, or was never for us to see: there are none. What was seen once is
+ * not given up for a refusal: a token may have run out, and an API server that has just started
+ * forbids everything for a moment. */
+static bool is_absent(const struct kube_watch *w, const struct kube_response *response)
+{
+    return w->optional &&
+           (response->error.code == ERROR_NOT_FOUND || (response->status == 403 && !w->synced));
+}
+
 static void list_absent(struct kube_watch *w, const struct error *err)
 {
     watch_list_next(w);
-    w->failures = 0;
     w->handler.on_list_begin(w->arg);
     list_complete(w);
-    watch_later(w, ABSENT_RETRY_MS);
     if (w->stopped)
         return;
-    if (err->code == ERROR_FORBIDDEN)
-        watch_fails(w, err);
-    else
-        watch_works(w);
+    if (err->code == ERROR_FORBIDDEN) {
+        watch_failed(w, err);
+        return;
+    }
+    w->failures = 0;
+    watch_later(w, ABSENT_RETRY_MS);
+    watch_works(w);
 }
 
 static void list_failed(struct kube_watch *w, const struct error *err)
@@ -262,7 +273,7 @@ static void watch_on_list(void *arg, const struct kube_response *response)
     struct error err = response->error;
     w->call = NULL;
     w->busy = true;
-    if (w->optional && (err.code == ERROR_NOT_FOUND || err.code == ERROR_FORBIDDEN)) {
+    if (is_absent(w, response)) {
         list_absent(w, &err);
     } else if (err.code != ERROR_NONE || list_page(w, response->json, &err) < 0) {
         list_failed(w, &err);

@@ -31,8 +31,10 @@ static void set_bounds(struct recommend_container *c, const struct api_container
     c->max[RECOMMEND_CPU] =
         bound(policy->max[API_CPU], fmax(have_cpu, amount(k->limits.cpu_milli)));
     c->max[RECOMMEND_MEMORY] = bound(policy->max[API_MEMORY], 1e18);
-    if (cpu_capped && have_cpu < c->max[RECOMMEND_CPU])
-        c->max[RECOMMEND_CPU] = fmax(c->min[RECOMMEND_CPU], have_cpu);
+    if (cpu_capped && have_cpu < c->max[RECOMMEND_CPU]) {
+        c->max[RECOMMEND_CPU] = have_cpu;
+        c->min[RECOMMEND_CPU] = fmin(c->min[RECOMMEND_CPU], have_cpu);
+    }
     for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++) {
         if (isnan(c->max[r]) || c->max[r] < c->min[r])
             c->max[r] = c->min[r];

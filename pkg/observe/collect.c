@@ -15,6 +15,7 @@ struct ask { /* one query of a pass */
     struct pass *pass;
     enum prom_metric metric;
     char *own_key; /* NULL: a common metric */
+    int64_t asked_ms;
 };
 
 /* A regular expression that matches exactly these names; ".+" for all. Names of namespaces are DNS
@@ -115,6 +116,9 @@ static void on_answer(void *arg, const struct prom_result *result, const struct 
 {
     struct ask *ask = arg;
     struct observe *o = ask->pass->observe;
+    if (o && o->on_query)
+        o->on_query(o->on_query_arg, ask->own_key ? "own" : prom_metric_name(ask->metric),
+                    (double)(clock_mono_ms() - ask->asked_ms) / 1000, result != NULL);
     if (o && ask->own_key)
         figures_add_own(o->coming, ask->own_key, result, err ? err->message : NULL);
     else if (o && result)
@@ -132,7 +136,8 @@ static void ask_for(struct pass *pass, const char *query, enum prom_metric metri
                     const char *own_key)
 {
     struct ask *ask = xcalloc(1, sizeof(*ask));
-    *ask = (struct ask){.pass = pass, .metric = metric, .own_key = xstrdup(own_key)};
+    *ask = (struct ask){
+        .pass = pass, .metric = metric, .own_key = xstrdup(own_key), .asked_ms = clock_mono_ms()};
     pass->waiting++;
     prom_query(pass->observe->prom, query, 0, on_answer, ask);
 }
@@ -154,6 +159,12 @@ void observe_collect(struct observe *o, void (*on_done)(void *arg), void *arg)
     for (size_t i = 0; (i = map_next(&o->own_mistakes, i, &key, &query)) != 0;)
         figures_add_own(o->coming, key, NULL, query);
     map_free(&o->own_mistakes, free);
+}
+
+void observe_on_query(struct observe *o, observe_told on_query, void *arg)
+{
+    o->on_query = on_query;
+    o->on_query_arg = arg;
 }
 
 bool observe_busy(const struct observe *o)

@@ -57,6 +57,8 @@ struct observe {
     struct map own_queries,
         own_mistakes; /* key → query, or what is wrong with it; for the next pass */
     int64_t collected_ms;
+    observe_told on_query;
+    void *on_query_arg;
 };
 
 #endif

@@ -35,6 +35,10 @@ void observe_add_own(struct observe *observe, const struct observe_own_query *ow
  * pass before; a metric whose query failed has no figures at all, never old ones. */
 void observe_collect(struct observe *observe, void (*on_done)(void *arg), void *arg);
 bool observe_busy(const struct observe *observe);
+/* Who is told of each query of a collection that was answered or failed, for metrics. metric is
+ * prom_metric_name()'s, "own" for an MPA's own query. NULL: nobody. */
+typedef void (*observe_told)(void *arg, const char *metric, double seconds, bool succeeded);
+void observe_on_query(struct observe *observe, observe_told on_query, void *arg);
 int64_t observe_collected_ms(const struct observe *observe); /* monotonic; 0: never */
 /* Why the metric has no figures, or NULL. */
 const char *observe_failure(const struct observe *observe, enum prom_metric metric);

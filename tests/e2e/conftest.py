@@ -12,7 +12,7 @@ def installed():
     """The resource and the controller's account are there, as a user would install them."""
     harness.OUT.mkdir(parents=True, exist_ok=True)
     assert harness.KUBECONFIG.exists(), "no cluster: make cluster-up"
-    harness.kubectl("apply", "--server-side", "-f", harness.ROOT / "crds")
+    harness.install_crds()
     harness.kubectl("apply", "-f", harness.ROOT / "deploy/rbac.yaml")
     harness.kubectl("wait", "--for=condition=Established", "--timeout=30s",
                     "crd/multidimpodautoscalers.autoscaling.faasrl.io")

@@ -1,12 +1,16 @@
 """What the end-to-end tests stand on: kubectl, a controller that runs from a kubeconfig under its own
 service account, load, the audit log. Everything is real; a test that needs real pods skips with a
 message where there are none."""
+import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,8 +53,47 @@ def listing(kind, namespace, *argv):
     return json.loads(kubectl("get", kind, "-n", namespace, "-o", "json", *argv).stdout)["items"]
 
 
+def columns(text):
+    """One row of a kubectl table: column to value, by the positions of the header."""
+    header, row = text.splitlines()
+    starts = [(m.group(), m.start()) for m in re.finditer(r"\S+", header)]
+    ends = [start for _, start in starts[1:]] + [None]
+    return {name: row[start:end].strip() for (name, start), end in zip(starts, ends)}
+
+
 def apply(text, namespace):
     kubectl("apply", "-n", namespace, "-f", "-", stdin=text)
+
+
+@contextlib.contextmanager
+def api_proxy():
+    """The API at a local address, for many requests in a short time."""
+    process = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True,
+                               env=ENV, preexec_fn=die_with_parent)
+    try:
+        line = process.stdout.readline()
+        address = re.search(r"127\.0\.0\.1:\d+", line)
+        assert address, f"kubectl proxy said: {line!r}"
+        yield f"http://{address.group()}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def post(url, body):
+    """The HTTP status and the answer."""
+    request = urllib.request.Request(url, json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def install_crds():
+    """Forced, as it may be Helm's from a test of the chart."""
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", ROOT / "crds")
 
 
 def wait(what, probe, timeout=60, every=0.5):
@@ -159,19 +202,20 @@ class Load:
 
 
 # --- the controller ------------------------------------------------------------------------------------
-def token():
-    return kubectl("create", "token", "faasrl-mpa", "-n", "faasrl-mpa", "--duration=1h").stdout
+def token(account="faasrl-mpa", namespace="faasrl-mpa"):
+    return kubectl("create", "token", account, "-n", namespace, "--duration=1h").stdout
 
 
 class Controller:
-    """The controller as a process on this machine, under the service account of deploy/rbac.yaml."""
+    """The controller as a process on this machine, under the service account of deploy/rbac.yaml or
+    another (its name and namespace)."""
 
     def __init__(self, name, *flags, binary=None, wrapper=(), server=None, prometheus=PROMETHEUS,
-                 fast=True):
+                 fast=True, account=("faasrl-mpa", "faasrl-mpa")):
         OUT.mkdir(parents=True, exist_ok=True)
         self.name = name
         self.token_file = OUT / f"{name}.token"
-        self.token_file.write_text(token())
+        self.token_file.write_text(token(*account))
         self.log_file = OUT / f"{name}.log"
         admin = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)
         where = dict(admin["clusters"][0]["cluster"])
@@ -181,9 +225,11 @@ class Controller:
                   "clusters": [{"name": "c", "cluster": where}],
                   "users": [{"name": "u", "user": {"tokenFile": str(self.token_file)}}],
                   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u",
-                                                         "namespace": "faasrl-mpa"}}]}
+                                                         "namespace": account[1]}}]}
         self.kubeconfig = OUT / f"{name}.kubeconfig"
         self.kubeconfig.write_text(json.dumps(config))
+        if not any(flag.startswith("--listen") for flag in flags):
+            flags = ("--listen=off", *flags)  # several run at a time
         self.argv = [*wrapper, str(binary or CONTROLLER), f"--kubeconfig={self.kubeconfig}",
                      f"--prometheus-url={prometheus}", "--log-level=debug",
                      *(FAST if fast else ()), *flags]
@@ -244,22 +290,28 @@ class Controller:
 class Audit:
     """The writes of the controller's account since this object was made, as the API server saw them."""
 
-    def __init__(self):
+    def __init__(self, account=SERVICE_ACCOUNT):
+        self.account = account
         self.path = RUN / "logs" / "audit.log"
         self.start = self.path.stat().st_size
 
-    def writes(self, namespace=None):
+    def entries(self, namespace=None):
+        """The audit log's own records, without those of the lease."""
         found = []
         with open(self.path) as log:
             log.seek(self.start)
             for line in log:
+                if not line.endswith("\n"):
+                    break  # it is just being written
                 entry = json.loads(line)
                 where = entry.get("objectRef", {})
-                if entry["user"]["username"] != SERVICE_ACCOUNT:
+                if entry["user"].get("username") != self.account or where.get("resource") == "leases":
                     continue
-                if where.get("resource") == "leases" or (namespace and
-                                                         where.get("namespace") != namespace):
-                    continue
-                found.append((entry["verb"], "/".join(
-                    filter(None, (where.get("resource"), where.get("subresource"))))))
+                if namespace in (None, where.get("namespace")):
+                    found.append(entry)
         return found
+
+    def writes(self, namespace=None):
+        return [(e["verb"], "/".join(filter(None, (e["objectRef"].get("resource"),
+                                                   e["objectRef"].get("subresource")))))
+                for e in self.entries(namespace)]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness import (Controller, EXAMPLE, Load, apply, cpu_requests, deploy_function, events,
+from harness import (Controller, EXAMPLE, Load, apply, columns, cpu_requests, deploy_function, events,
                      function_url, kubectl, mpa, pods, replicas, restarts, wait)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -18,10 +18,7 @@ def latency_ms(namespace):
 
 
 def table(namespace, *argv):
-    lines = kubectl("get", "mpa", "-n", namespace, *argv).stdout.splitlines()
-    columns = [(m.start(), m.group()) for m in re.finditer(r"\S+", lines[0])]
-    ends = [c[0] for c in columns[1:]] + [None]
-    return {name: lines[1][start:end].strip() for (start, name), end in zip(columns, ends)}
+    return columns(kubectl("get", "mpa", "-n", namespace, *argv).stdout)
 
 
 def test_replicas_and_cpu_follow_the_goal(namespace):

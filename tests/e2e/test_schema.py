@@ -11,7 +11,7 @@ import subprocess
 import pytest
 import yaml
 
-from cluster import ROOT, kubectl, new_namespace  # noqa: F401 (kubectl is a fixture)
+from harness import ROOT, api_proxy, columns, get, kubectl, post
 
 HERE = pathlib.Path(__file__).parent
 CRD = ROOT / "crds" / "multidimpodautoscalers.yaml"
@@ -63,16 +63,18 @@ def mpactl_validate(*manifests):
 
 
 @pytest.fixture(scope="module")
-def schema(kubectl):  # noqa: F811
-    """kubectl in a namespace of a cluster that has the CRD as it is in the tree."""
-    kubectl.run("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
-    kubectl.run("wait", "--for=condition=Established", "--timeout=30s", "-f", str(CRD))
-    with new_namespace(kubectl, "schema") as own:
-        yield own
+def schema(installed):
+    """A namespace of a cluster that has the CRD as it is in the tree."""
+    name = "e2e-schema"
+    kubectl("create", "namespace", name, check=False)
+    kubectl("label", "namespace", name, "faasrl-e2e=true", "--overwrite")
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
 
 
-def dry_run(own, manifest, *args):
-    return own.try_run("apply", "--dry-run=server", *args, "-f", "-", stdin=json.dumps(manifest))
+def dry_run(namespace, manifest, *args):
+    return kubectl("apply", "-n", namespace, "--dry-run=server", *args, "-f", "-",
+                   stdin=json.dumps(manifest), check=False)
 
 
 # --- what is refused --------------------------------------------------------------------------
@@ -138,7 +140,7 @@ def test_both_accept(schema, values):
 
 
 def test_example_is_accepted(schema):
-    schema.run("apply", "--dry-run=server", "-f", str(EXAMPLE))
+    kubectl("apply", "-n", schema, "--dry-run=server", "-f", str(EXAMPLE))
     done = subprocess.run([MPACTL, "validate", "-f", str(EXAMPLE)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done
     assert done.stdout == f"{EXAMPLE}: default/primes: valid\n"
@@ -189,11 +191,11 @@ def test_verdicts_agree_on_odd_values_everywhere(schema):
     valid = set(re.findall(r"^-: default/(odd-\d+): valid$", said, re.MULTILINE))
     assert valid and len(valid) < len(manifests)
     differing = []
-    path = (f"/apis/autoscaling.faasrl.io/v1alpha1/namespaces/{schema.namespace}"
+    path = (f"/apis/autoscaling.faasrl.io/v1alpha1/namespaces/{schema}"
             "/multidimpodautoscalers?dryRun=All&fieldValidation=Ignore")
-    with schema.proxy() as api:
+    with api_proxy() as url:
         for manifest in manifests:
-            status, answer = api.post(path, manifest)
+            status, answer = post(url + path, manifest)
             assert status in (201, 400, 422), answer
             name = manifest["metadata"]["name"]
             if (status == 201) != (name in valid):
@@ -246,18 +248,10 @@ STATUS = {
 def live(schema):
     """An object with every field and a status."""
     manifest = changed(TABLE["base"], {"metadata.name": "live"})
-    schema.run("create", "-f", "-", stdin=json.dumps(manifest))
-    schema.run("patch", "mpa", "live", "--subresource=status", "--type=merge", "-p",
-               json.dumps({"status": STATUS}))
+    kubectl("create", "-n", schema, "-f", "-", stdin=json.dumps(manifest))
+    kubectl("patch", "-n", schema, "mpa", "live", "--subresource=status", "--type=merge", "-p",
+            json.dumps({"status": STATUS}))
     return schema
-
-
-def columns(text):
-    """One row of a kubectl table: column to value, by the positions of the header."""
-    header, row = text.splitlines()
-    starts = [(m.group(), m.start()) for m in re.finditer(r"\S+", header)]
-    ends = [start for _, start in starts[1:]] + [None]
-    return {name: row[start:end].strip() for (name, start), end in zip(starts, ends)}
 
 
 DEFAULT_COLUMNS = {
@@ -271,37 +265,38 @@ WIDE_COLUMNS = {
 
 
 def test_columns(live):
-    seen = columns(live.run("get", "mpa", "live"))
+    seen = columns(kubectl("get", "-n", live, "mpa", "live").stdout)
     assert list(seen) == [*DEFAULT_COLUMNS, "AGE"]
     assert re.fullmatch(r"\d+[smh]", seen.pop("AGE"))
     assert seen == DEFAULT_COLUMNS
 
 
 def test_wide_columns(live):
-    seen = columns(live.run("get", "mpa", "live", "-o", "wide"))
+    seen = columns(kubectl("get", "-n", live, "mpa", "live", "-o", "wide").stdout)
     assert list(seen) == [*DEFAULT_COLUMNS, "AGE", *WIDE_COLUMNS]
     assert re.fullmatch(r"\d+[smh]", seen.pop("AGE"))
     assert seen == {**DEFAULT_COLUMNS, **WIDE_COLUMNS}
 
 
 def test_status_is_kept_whole(live):
-    assert live.get("mpa", "live")["status"] == STATUS
+    assert get("mpa", "live", live)["status"] == STATUS
 
 
 def test_status_is_a_subresource(live):
     """Spec writes leave status alone, status writes leave the spec alone; there is no /scale."""
-    live.run("patch", "mpa", "live", "--type=merge", "-p", '{"status": {"currentReplicas": 7}}')
-    live.run("patch", "mpa", "live", "--subresource=status", "--type=merge", "-p",
-             '{"spec": {"policy": {"updateMode": "Off"}}}')
-    seen = live.get("mpa", "live")
+    kubectl("patch", "-n", live, "mpa", "live", "--type=merge", "-p",
+            '{"status": {"currentReplicas": 7}}')
+    kubectl("patch", "-n", live, "mpa", "live", "--subresource=status", "--type=merge", "-p",
+            '{"spec": {"policy": {"updateMode": "Off"}}}')
+    seen = get("mpa", "live", live)
     assert seen["status"]["currentReplicas"] == 2
     assert seen["spec"]["policy"]["updateMode"] == "Auto"
-    assert live.try_run("get", "mpa", "live", "--subresource=scale").returncode != 0
+    assert kubectl("get", "-n", live, "mpa", "live", "--subresource=scale", check=False).returncode != 0
 
 
 def test_names(live):
     for name in ("mpa", "multidimpodautoscaler", "multidimpodautoscalers.autoscaling.faasrl.io"):
-        live.run("get", name, "live")
+        kubectl("get", "-n", live, name, "live")
 
 
 def described(schema, path=()):
@@ -318,7 +313,7 @@ def test_every_field_is_explained(schema):
     top = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     missing = [".".join(path) for path, text in described(top) if len(text) < 4]
     assert not missing
-    text = schema.run("explain", "mpa.spec.goals.latency.target")
+    text = kubectl("explain", "-n", schema, "mpa.spec.goals.latency.target").stdout
     assert "300ms" in text
 
 

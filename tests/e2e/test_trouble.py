@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from harness import (Audit, Controller, EXAMPLE, KUBECONFIG, Load, PROMETHEUS, apply, cluster, condition,
+from harness import (Audit, Controller, EXAMPLE, Load, PROMETHEUS, ROOT, apply, cluster, condition,
                      condition_is, cpu_requests, deploy_function, events, function_url, get, kubectl, mpa,
                      pods, replicas, restarts, token, wait)
 
@@ -39,8 +39,13 @@ def change(namespace, **spec):
     kubectl("patch", "mpa", "primes", "-n", namespace, "--type=merge", "-p", json.dumps(patch))
 
 
-def wait_sizes(namespace, count, cpu, timeout=60):
-    wait(f"{count} pods have {cpu}m", lambda: cpu_requests(namespace) == [cpu] * count, timeout)
+def asked_of_pods(namespace):
+    """The CPU that each pod is to have. A kubelet that lost the API server carries it out late."""
+    return [p["spec"]["containers"][0]["resources"]["requests"]["cpu"] for p in pods(namespace)]
+
+
+def wait_asked(namespace, *cpu):
+    wait(f"pods are to have {cpu}", lambda: asked_of_pods(namespace) == list(cpu), 60)
 
 
 def nothing_was_done_twice(audit, namespace, resizes, scales):
@@ -146,6 +151,12 @@ def proxy():
 
 
 # --- the API server -------------------------------------------------------------------------------
+def wake_the_others():
+    """Else Kubernetes' own components take up to a minute until they see that the API server is back."""
+    for name in ("kube-controller-manager", "kube-scheduler", "kubelet", "pod-targets"):
+        cluster("restart", name)
+
+
 def test_goes_on_after_a_restart_of_the_api_server(namespace):
     deploy_function(namespace)
     with Controller("restart", *QUICK) as controller:
@@ -160,11 +171,9 @@ def test_goes_on_after_a_restart_of_the_api_server(namespace):
             assert outage > RENEW_DEADLINE_S - 2, f"it ended after an outage of only {outage:.0f} s"
             assert controller.process.returncode == 1
             controller.start()
-        # Kubernetes' own would take half a minute until they see that it is back.
-        cluster("restart", "kube-controller-manager")
-        cluster("restart", "kube-scheduler")
+        wake_the_others()
         change(namespace, min_replicas=2, cpu="300m")
-        wait_sizes(namespace, 2, 300)
+        wait_asked(namespace, "300m", "300m")
         nothing_was_done_twice(audit, namespace, resizes=2, scales=1)
         ready(namespace)
         assert restarts(namespace) == 0
@@ -180,8 +189,9 @@ def test_goes_on_after_an_outage_that_is_longer_than_any_timeout(namespace):
         time.sleep(15)
         assert controller.alive()
         cluster("start", "kube-apiserver")
+        wake_the_others()
         change(namespace, min_replicas=1, cpu="300m")
-        wait_sizes(namespace, 1, 300)
+        wait_asked(namespace, "300m")
         nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
         ready(namespace)
 
@@ -191,35 +201,252 @@ def test_lists_again_when_the_history_is_gone(namespace, proxy):
     deploy_function(namespace)
     doomed = STEADY.replace("metadata:\n  name: primes", "metadata:\n  name: doomed").replace(
         "name: primes", "name: absent")
-    with Controller("expired", *QUICK, "--leader-elect=false", server=proxy.url) as controller:
+    with Controller("expired", *QUICK, "--leader-elect=false", f"--namespace={namespace}",
+                    server=proxy.url) as controller:
         apply(STEADY, namespace)
         apply(doomed, namespace)
         ready(namespace)
         wait("the other is followed", lambda: condition(namespace, "AbleToScale", "doomed"), 20)
         proxy.stall()
         audit = Audit()
-        old = pods(namespace)[0]["metadata"]["name"]
         kubectl("delete", "mpa", "doomed", "-n", namespace)
-        kubectl("delete", "pod", old, "-n", namespace, "--wait=false")
-        wait("the new pod runs", lambda: cpu_requests(namespace) == [200], 60)
+        kubectl("delete", "pod", pods(namespace)[0]["metadata"]["name"], "-n", namespace, "--wait=false")
+        wait("a new pod comes", lambda: asked_of_pods(namespace) == ["200m"], 60)
         change(namespace, min_replicas=1, cpu="300m")
         cluster("expire-watches")
+        wake_the_others()
         assert audit.writes(namespace) == []
-        mark = len(controller.log())
+        assert "mpas=2" in controller.log().splitlines()[-1]
+        proxy.cut()
         proxy.let_through()
-        wait_sizes(namespace, 1, 300)
+        wait_asked(namespace, "300m")
         ready(namespace)
-        said = controller.log()[mark:]
-        assert "the history is gone" in said, said[-3000:]
+        assert "the history is gone" in controller.log()
+        assert "mpas=1" in controller.log().splitlines()[-1]
         assert mpa(namespace)["status"]["lastDecision"]["observation"]["pods"] == 1
-        assert "doomed" not in audit_names(audit, namespace)
         nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
 
 
-def audit_names(audit, namespace):
-    """The names of the MPAs whose status was written."""
-    with open(audit.path) as log:
-        log.seek(audit.start)
-        refs = [json.loads(line)["objectRef"] for line in log if '"subresource":"status"' in line]
-    return {r["name"] for r in refs if r["resource"] == "multidimpodautoscalers" and
-            r.get("namespace") == namespace}
+# --- the network ----------------------------------------------------------------------------------
+def test_a_connection_cut_within_a_watch_event_loses_nothing(namespace, proxy):
+    deploy_function(namespace)
+    with Controller("cut", *QUICK, server=proxy.url):
+        apply(STEADY, namespace)
+        ready(namespace)
+        audit = Audit()
+        proxy.cut_at = 8000
+        change(namespace, min_replicas=2, cpu="300m", annotation="x" * 100000)
+        wait_asked(namespace, "300m", "300m")
+        assert proxy.cuts == 1
+        nothing_was_done_twice(audit, namespace, resizes=2, scales=1)
+
+
+def test_a_network_that_swallows_everything_for_a_while(namespace, proxy):
+    deploy_function(namespace)
+    with Controller("stall", *QUICK, "--leader-elect=false", server=proxy.url) as controller:
+        apply(STEADY, namespace)
+        ready(namespace)
+        audit = Audit()
+        proxy.stall()
+        change(namespace, min_replicas=2, cpu="300m")
+        time.sleep(8)
+        assert controller.alive() and audit.writes(namespace) == []
+        proxy.let_through()
+        wait_asked(namespace, "300m", "300m")
+        nothing_was_done_twice(audit, namespace, resizes=2, scales=1)
+
+
+def test_a_token_that_is_replaced_is_read_again(namespace, proxy):
+    deploy_function(namespace)
+    with Controller("token", *QUICK, server=proxy.url) as controller:
+        apply(STEADY, namespace)
+        ready(namespace)
+        kubectl("delete", "serviceaccount", "faasrl-mpa", "-n", "faasrl-mpa")
+        kubectl("apply", "-f", ROOT / "deploy/rbac.yaml")
+        new = token()
+        wait("the old token is refused", lambda: "Unauthorized" in controller.log(), 30, every=0.1)
+        audit = Audit()
+        proxy.cut()  # the watches that are open have to show the token again, too
+        change(namespace, min_replicas=1, cpu="300m")
+        time.sleep(1)
+        assert controller.alive() and audit.writes() == []
+        controller.token_file.write_text(new)
+        wait_asked(namespace, "300m")
+        nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
+        ready(namespace)
+
+
+def test_the_second_controller_waits_until_the_first_is_dead(namespace):
+    nowhere = EXAMPLE.replace("name: primes", "name: nowhere")
+    first, second = Controller("first", *QUICK), Controller("second", *QUICK, "--listen=off")
+    for one in (first, second):
+        one.log_file.unlink(missing_ok=True)
+    first.start()
+    second.launch()
+    try:
+        apply(nowhere, namespace)
+        wait("the first works", lambda: condition(namespace, "AbleToScale", "nowhere"), 20)
+        time.sleep(4)
+        assert "this replica leads" not in second.log() and first.alive() and second.alive()
+        kubectl("delete", "mpa", "nowhere", "-n", namespace)
+        first.kill()
+        killed = time.monotonic()
+        wait("the second leads", lambda: second.alive() and "this replica leads" in second.log(),
+             LEASE_S + 6, every=0.1)
+        print(f"took over after {time.monotonic() - killed:.1f} s")
+        apply(nowhere, namespace)
+        wait("the second works", lambda: condition(namespace, "AbleToScale", "nowhere"), 20)
+    finally:
+        first.kill()
+        second.stop()
+
+
+# --- Prometheus -------------------------------------------------------------------------------------
+class Prometheus(http.server.ThreadingHTTPServer):
+    """Prometheus behind a door that can spoil its answers. An answer is (code, body), or None for none."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Door)
+        self.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.spoil = None
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc):
+        self.spoil = None
+        self.shutdown()
+        self.server_close()
+
+
+class Door(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        asked = self.rfile.read(int(self.headers["Content-Length"]))
+        request = urllib.request.Request(PROMETHEUS + self.path, asked)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            true = answer.read().decode()
+        spoil = self.server.spoil
+        code, body = spoil(true, asked.decode()) if spoil else (200, true)
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+def slow(true, asked):
+    time.sleep(30)
+    return 200, true
+
+
+def without_latency(true, asked):
+    return EMPTY if "bucket" in asked else (200, true)
+
+
+EMPTY = 200, '{"status":"success","data":{"resultType":"vector","result":[]}}'
+REFUSAL = '{"status":"error","errorType":"timeout","error":"the store is full of bees"}'
+TROUBLES = {  # what it answers; the reason, and what its message has to name
+    "html": (lambda true, _: (200, "<html><body>It works!</body></html>"), "FailedGetMetrics",
+             "cannot be read.*It works!"),
+    "truncated": (lambda true, _: (200, true[:len(true) // 2]), "FailedGetMetrics", "cut short"),
+    "refused": (lambda *_: (503, REFUSAL), "FailedGetMetrics", "full of bees"),
+    "refused with 200": (lambda *_: (200, REFUSAL), "FailedGetMetrics", "full of bees"),
+    "broken": (lambda *_: (500, "out of cheese"), "FailedGetMetrics", "500.*out of cheese"),
+    "empty": (lambda *_: EMPTY, "FailedGetMetrics", "no CPU usage of the 1 pod"),
+    "not a number": (lambda true, _: (200, re.sub(r'"[0-9.e+-]+"\]', '"NaN"]', true)), "FailedGetMetrics",
+                     "no CPU usage of the 1 pod"),
+    "no latency": (without_latency, "LatencyMissing", "no latency series"),
+    "slow": (slow, "FailedGetMetrics", "tim(e|ed) ?out"),
+}
+
+
+def is_in_trouble(namespace, reason, message):
+    said = condition_is(namespace, "ScalingActive", "False", reason)
+    return said and re.search(message, said["message"], re.I) and condition_is(
+        namespace, "Ready", "False", reason)
+
+
+def test_answers_of_prometheus_that_are_none_change_nothing(namespace):
+    deploy_function(namespace)
+    with Prometheus() as prometheus, Controller("rubbish", *QUICK, prometheus=prometheus.url):
+        apply(STEADY, namespace)
+        ready(namespace)
+        for name, (answer, reason, message) in TROUBLES.items():
+            audit = Audit()
+            prometheus.spoil = answer
+            wait(f"it says what is wrong: {name}", lambda: is_in_trouble(namespace, reason, message), 15)
+            if answer is slow:
+                break
+            assert set(audit.writes(namespace)) <= NOT_THE_TARGET, name
+            prometheus.spoil = None
+            ready(namespace, 15)
+        # What would make it grow if only it could see.
+        with Load(function_url(namespace, "/sentiment?n=5000"), "20@60s"):
+            time.sleep(6)
+            assert set(audit.writes(namespace)) <= NOT_THE_TARGET
+            prometheus.spoil = None
+            wait("it grows", lambda: asked_of_pods(namespace)[0] == "400m", 40)
+
+
+def test_prometheus_that_is_gone_changes_nothing(namespace):
+    deploy_function(namespace)
+    with Controller("gone", *QUICK):
+        apply(STEADY, namespace)
+        ready(namespace)
+        audit = Audit()
+        cluster("stop", "prometheus")
+        try:
+            wait("it says what is wrong", lambda: is_in_trouble(
+                namespace, "FailedGetMetrics", "connect to 127.0.0.1"), 15)
+            assert set(audit.writes(namespace)) <= NOT_THE_TARGET
+        finally:
+            cluster("start", "prometheus")
+        ready(namespace)
+
+
+# --- the target ---------------------------------------------------------------------------------------
+def test_a_resize_beyond_the_node_goes_to_replicas(namespace):
+    deploy_function(namespace)
+    huge = EXAMPLE.replace("cpu: 100m", "cpu: \"60\"").replace("cpu: 400m", "cpu: \"64\"")
+    with Controller("huge", *QUICK), Load(function_url(namespace, "/sentiment?n=5000"), "20@90s"):
+        apply(huge, namespace)
+        wait("it says that the node is too small", lambda: condition_is(
+            namespace, "ResizePending", "True", "Infeasible"), 30)
+        wait("pods are to have what they have", lambda: set(asked_of_pods(namespace)) == {"200m"}, 20)
+        wait("replicas grow instead", lambda: replicas(namespace) > 1, 30)
+        assert set(asked_of_pods(namespace)) == {"200m"}
+        audit = Audit()
+        time.sleep(5)
+        assert ("patch", "pods/resize") not in audit.writes(namespace)
+        assert set(asked_of_pods(namespace)) == {"200m"} == {f"{c}m" for c in cpu_requests(namespace)}
+        assert restarts(namespace) == 0
+    assert [r for r, _ in events(namespace)].count("ResizeInfeasible") == 1
+
+
+def test_a_target_that_comes_late_is_found(namespace):
+    with Controller("late", *QUICK):
+        apply(EXAMPLE, namespace)
+        said = wait("it says that the target is missing", lambda: condition_is(
+            namespace, "AbleToScale", "False", "FailedGetScale"), 20)
+        assert f"Deployment {namespace}/primes does not exist" in said["message"]
+        assert condition_is(namespace, "Ready", "False", "FailedGetScale")
+        deploy_function(namespace)
+        wait("the target is found", lambda: condition_is(namespace, "AbleToScale", "True"), 10)
+        ready(namespace)
+
+
+def test_a_target_that_cannot_be_scaled_is_refused(namespace):
+    audit = Audit()
+    with Controller("daemon", *QUICK):
+        apply(EXAMPLE.replace("kind: Deployment", "kind: DaemonSet"), namespace)
+        said = wait("it says so", lambda: condition_is(
+            namespace, "ConfigUnsupported", "True", "UnsupportedTarget"), 20)
+        assert "DaemonSet" in said["message"]
+        assert condition_is(namespace, "Ready", "False", "UnsupportedTarget")
+    assert set(audit.writes(namespace)) <= NOT_THE_TARGET

@@ -359,6 +359,32 @@ static void an_absent_optional_kind_is_an_empty_list(void **state)
     stop(s);
 }
 
+static void serve_refusals(struct script *s, const struct fake_request *r)
+{
+    static const char refusal[] = "{\"kind\":\"Status\",\"message\":\"no\"}";
+    if (s->watches == 1 && s->lists == 1)
+        fake_reply(r->conn, 410, "", refusal);
+    else if (s->lists == 2 || s->lists == 3) /* a refused token is read and tried again */
+        fake_reply(r->conn, 401, "", refusal);
+    else if (s->lists == 4)
+        fake_reply(r->conn, 403, "", refusal);
+    else if (strstr(r->target, "watch=1"))
+        fake_stream_begin(r->conn);
+    else
+        fake_reply(r->conn, 200, "", LIST("5", "", POD("a", "1")));
+}
+
+/* A token that ran out, or an API server that has not read its rules yet, is no sign that there are
+ * none. */
+static void a_refusal_does_not_empty_an_optional_kind(void **state)
+{
+    (void)state;
+    struct script *s = start(serve_refusals, &(struct kube_watch_spec){.optional = true});
+    fake_run_until(&s->fake, s->watches == 2);
+    assert_string_equal(s->log, "[ +a ] !forbidden [ +a ] ok ");
+    stop(s);
+}
+
 /* --- ends ------------------------------------------------------------------------------------- */
 static void stop_inside_a_handler(void **state)
 {
@@ -402,6 +428,7 @@ int main(void)
         cmocka_unit_test(a_list_does_not_end_the_trouble_of_a_watch),
         cmocka_unit_test(too_large_a_page_is_asked_for_in_halves),
         cmocka_unit_test(an_absent_optional_kind_is_an_empty_list),
+        cmocka_unit_test(a_refusal_does_not_empty_an_optional_kind),
         cmocka_unit_test(stop_inside_a_handler),
         cmocka_unit_test(the_client_may_go_first),
     };

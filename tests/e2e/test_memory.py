@@ -1,0 +1,130 @@
+"""What the controller takes, and that it gives all of it back. Always the release build: sanitizers have
+memory of their own."""
+import base64
+import http.client
+import json
+import ssl
+import tempfile
+import time
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from harness import BUILD, Controller, EXAMPLE, condition_is, deploy_function, kubectl, wait
+
+pytestmark = pytest.mark.usefixtures("real_pods")
+RELEASE = BUILD / "faasrl-mpa"
+QUICK = ["--interval=1s", "--status-interval=1s"]
+MOST_MIB = 16
+ROUNDS = 1000
+ALIVE = 40  # MPAs at a time: each is there for long enough to be decided on and to have its status written
+VALGRIND = ["valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
+            "--error-exitcode=99", "--num-callers=30"]
+
+
+class Api:
+    """The API server over one connection, as admin: a kubectl for each request would take an hour."""
+
+    def __init__(self):
+        config = json.loads(kubectl("config", "view", "--raw", "-o", "json").stdout)
+        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        context = ssl.create_default_context(
+            cadata=base64.b64decode(server["certificate-authority-data"]).decode())
+        with tempfile.NamedTemporaryFile() as pem:
+            pem.write(base64.b64decode(user["client-certificate-data"]))
+            pem.write(base64.b64decode(user["client-key-data"]))
+            pem.flush()
+            context.load_cert_chain(pem.name)
+        self.connection = http.client.HTTPSConnection(urlsplit(server["server"]).netloc, context=context)
+
+    def __call__(self, method, path, body=None, kind="application/json"):
+        self.connection.request(method, path, body and json.dumps(body), {"Content-Type": kind})
+        answer = self.connection.getresponse()
+        text = answer.read().decode()
+        assert answer.status < 300, f"{method} {path}: {answer.status} {text}"
+        return json.loads(text)
+
+
+# What a round has as its target; primes is there and has a pod, idle is there and has none.
+TARGETS = ["primes", "idle", "missing", "idle", "missing"]
+
+
+def rounds(namespace, count, begin=0, on_round=None):
+    """Creates, changes and deletes `count` MPAs of all sorts, ALIVE of them being there at a time."""
+    api = Api()
+    path = f"/apis/autoscaling.faasrl.io/v1alpha1/namespaces/{namespace}/multidimpodautoscalers"
+    for i in range(begin, begin + count + ALIVE):
+        if i < begin + count:
+            body = yaml.safe_load(EXAMPLE)
+            body["metadata"]["name"] = f"round-{i}"
+            body["spec"]["scaleTargetRef"]["name"] = TARGETS[i % len(TARGETS)]
+            body["spec"]["policy"]["updateMode"] = ["Off", "Auto", "Initial"][i % 3]
+            body["spec"]["recommenders"] = [{"name": ["threshold", "ppo", "elsewhere"][i % 3]}]
+            api("POST", path, body)
+            api("PATCH", f"{path}/round-{i}", change(i), "application/merge-patch+json")
+        if i >= begin + ALIVE:
+            api("DELETE", f"{path}/round-{i - ALIVE}")
+        if on_round:
+            on_round(i - begin)
+
+
+def change(i):
+    """Of the bounds, of the target, to a target that cannot be scaled, to a pause."""
+    return [{"spec": {"constraints": {"global": {"maxReplicas": 7}}}},
+            {"spec": {"scaleTargetRef": {"name": TARGETS[(i + 1) % len(TARGETS)]}}},
+            {"spec": {"scaleTargetRef": {"kind": "DaemonSet"}}},
+            {"metadata": {"annotations": {"autoscaling.faasrl.io/paused": "true"}}}][i % 4]
+
+
+@pytest.fixture
+def targets(namespace):
+    deploy_function(namespace)
+    kubectl("create", "deployment", "idle", "-n", namespace, "--image=local/function:1", "--replicas=0")
+    return namespace
+
+
+def passes(controller):
+    return controller.log().count("a pass is done")
+
+
+def all_seen(controller, count):
+    log = controller.log()
+    for said in ("an MPA is followed", "an MPA is gone"):
+        seen = log.count(f'{said}')
+        if seen < count:
+            return False
+    return True
+
+
+def test_memory_stays_small_and_does_not_grow(targets):
+    with Controller("memory", *QUICK, f"--namespace={targets}", binary=RELEASE) as controller:
+        kubectl("apply", "-n", targets, "-f", "-", stdin=EXAMPLE)
+        wait("the MPA is ready", lambda: condition_is(targets, "Ready", "True"), 40)
+        first = passes(controller)
+        wait("ten passes", lambda: passes(controller) >= first + 10, 40)
+        small = controller.memory_mib()
+        print(f"with 1 MPA: {small:.1f} MiB")
+        assert small < MOST_MIB
+        kubectl("delete", "mpa", "primes", "-n", targets)
+
+        rounds(targets, ROUNDS // 2)
+        wait("all are forgotten", lambda: all_seen(controller, ROUNDS // 2), 60)
+        half = controller.memory_mib()
+        rounds(targets, ROUNDS // 2, begin=ROUNDS)
+        wait("all are forgotten", lambda: all_seen(controller, ROUNDS), 60)
+        end = controller.memory_mib()
+        print(f"after {ROUNDS // 2} rounds {half:.1f} MiB, after {ROUNDS} {end:.1f} MiB")
+        assert end - half < 1
+
+
+def test_nothing_leaks_in_a_thousand_rounds(targets):
+    with Controller("valgrind", *QUICK, f"--namespace={targets}", binary=RELEASE,
+                    wrapper=VALGRIND) as controller:
+        began = time.monotonic()
+        rounds(targets, ROUNDS)
+        wait("all are forgotten", lambda: controller.alive() and all_seen(controller, ROUNDS), 120)
+        print(f"{ROUNDS} rounds in {time.monotonic() - began:.0f} s")
+    log = controller.log()
+    assert "ERROR SUMMARY: 0 errors" in log, log[-6000:]
+    assert "definitely lost: 0 bytes" in log or "no leaks are possible" in log
