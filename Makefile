@@ -45,7 +45,7 @@ DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev
 DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
 DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck python3-yaml
-DEPS_E2E   := python3-pytest python3-yaml valgrind
+DEPS_E2E   := python3-pytest python3-yaml valgrind prometheus
 
 .DEFAULT_GOAL := all
 .PHONY: help

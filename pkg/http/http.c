@@ -379,7 +379,9 @@ static void set_up(struct http_call *call, const struct http_request *r)
     curl_easy_setopt(easy, CURLOPT_URL, r->url);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L); /* rather share a connection than open one */
+    /* Rather share a connection than open one, where HTTP/2 can be hoped for: without TLS waiting
+     * would only put requests in a row. */
+    curl_easy_setopt(easy, CURLOPT_PIPEWAIT, (long)(strncasecmp(r->url, "https:", 6) == 0));
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PROXY, "");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, call->http->user_agent);
