@@ -1,0 +1,108 @@
+{{- define "mpa.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "mpa.fullname" -}}
+{{- $name := include "mpa.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "mpa.selector" -}}
+app.kubernetes.io/name: {{ include "mpa.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "mpa.labels" -}}
+{{ include "mpa.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "mpa.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "mpa.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.create is false: serviceAccount.name must name an account" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What values.schema.json cannot say in words that help. */}}
+{{- define "mpa.check" -}}
+{{- if and (eq .Values.rbac.scope "namespaced") (not .Values.watchNamespaces) -}}
+{{- fail "rbac.scope is namespaced: watchNamespaces must name the namespaces" -}}
+{{- end -}}
+{{- with .Values.prometheus -}}
+{{- if and (ne .auth.type "none") (not .auth.secretName) -}}
+{{- fail (printf "prometheus.auth.type is %s: prometheus.auth.secretName must name a Secret" .auth.type) -}}
+{{- end -}}
+{{- if and .tls.ca.secretName .tls.ca.configMapName -}}
+{{- fail "prometheus.tls.ca: secretName or configMapName, not both" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The last word on what the controller may do in the namespaces that it follows. */}}
+{{- define "mpa.rules" -}}
+# what it is asked for, and what it answers
+- apiGroups: [autoscaling.faasrl.io]
+  resources: [multidimpodautoscalers]
+  verbs: [list, watch]
+- apiGroups: [autoscaling.faasrl.io]
+  resources: [multidimpodautoscalers/status]
+  verbs: [patch]
+# what it sees
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments, statefulsets, replicasets]
+  verbs: [list, watch]
+# who else scales
+- apiGroups: [autoscaling]
+  resources: [horizontalpodautoscalers]
+  verbs: [list, watch]
+- apiGroups: [keda.sh]
+  resources: [scaledobjects]
+  verbs: [list, watch]
+- apiGroups: [autoscaling.k8s.io]
+  resources: [verticalpodautoscalers]
+  verbs: [list, watch]
+# what it changes
+- apiGroups: [apps]
+  resources: [deployments/scale, statefulsets/scale, replicasets/scale]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- end -}}
+
+{{- define "mpa.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "mpa.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}
+
+{{/* The port that NetworkPolicy must let through for prometheus.url. */}}
+{{- define "mpa.prometheusPort" -}}
+{{- $url := urlParse .Values.prometheus.url -}}
+{{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
+{{- default (ternary "443" "80" (eq $url.scheme "https")) $port -}}
+{{- end -}}
+
+{{/* One port list of a NetworkPolicy. */}}
+{{- define "mpa.tcpPorts" -}}
+{{- range . }}
+- protocol: TCP
+  port: {{ . }}
+{{- end }}
+{{- end -}}
