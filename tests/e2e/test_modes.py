@@ -154,3 +154,27 @@ def test_a_target_of_another_autoscaler_is_left_alone(namespace, others_crds):
         kubectl("delete", "mpa", "primes", "-n", namespace)
         wait("the second takes over", lambda: condition(
             namespace, "AbleToScale", name="second").get("status") == "True", 40)
+
+
+def recommended_by(name):
+    return EXAMPLE.replace("- name: threshold", f"- name: {name}")
+
+
+def test_another_recommender_is_carried_out_within_the_bounds(namespace):
+    deploy_function(namespace)
+    with Controller("external"):
+        apply(recommended_by("ppo"), namespace)
+        wait("thresholds stand in for ppo",
+             lambda: condition_is(namespace, "FallbackActive", "True", "NoPolicy"), 40)
+
+        apply(recommended_by("theirs"), namespace)
+        kubectl("patch", "mpa", "primes", "-n", namespace, "--subresource=status", "--type=merge",
+                "-p", json.dumps({"status": {"desiredReplicas": 9, "recommendation": {
+                    "containerRecommendations": [
+                        {"containerName": "function", "target": {"cpu": "300m"}}]}}}))
+        wait("their size is given", lambda: set(cpu_requests(namespace)) == {300}, 40)
+        wait("their replicas are, as far as allowed", lambda: replicas(namespace) == 4, 40)
+        status = mpa(namespace)["status"]
+        assert status["desiredReplicas"] == 9, "what they wrote is theirs"
+        assert status["lastDecision"]["recommender"] == "theirs"
+        assert condition_is(namespace, "ScalingLimited", "True", "TooManyReplicas")
