@@ -7,6 +7,7 @@
 
 #define COMPONENT       "faasrl-mpa"
 #define MAX_SAYINGS     4096
+#define MAX_REMEMBERED  256 /* of those that are sent: a saying takes 3 KiB */
 #define MAX_OBJECTS     4096
 #define SAME_WITHIN_MS  (10 * 60 * 1000)
 #define OBJECT_BURST    25.0
@@ -135,6 +136,22 @@ static void saying_free(struct saying *s)
     free(s);
 }
 
+/* Makes room by forgetting what was not said for longest; false when all are being sent. */
+static bool make_room(struct kube_events *events, size_t most)
+{
+    if (events->sayings.count < most)
+        return true;
+    struct saying *s;
+    TAILQ_FOREACH(s, &events->recent_sayings, recent)
+    {
+        if (!s->sending) {
+            saying_free(s);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void saying_on_done(void *arg, const struct kube_response *response);
 
 static void saying_send(struct saying *s)
@@ -180,6 +197,7 @@ static void saying_on_done(void *arg, const struct kube_response *response)
         s->creating = false;
         if (s->sent_count != s->count)
             saying_send(s);
+        make_room(s->events, MAX_REMEMBERED); /* it may be this one that goes */
     }
 }
 
@@ -193,22 +211,6 @@ static struct saying *saying_find(struct kube_events *events, const char *key, u
             return s;
     }
     return NULL;
-}
-
-/* Makes room by forgetting what was not said for longest; false when all are being sent. */
-static bool make_room(struct kube_events *events)
-{
-    if (events->sayings.count < MAX_SAYINGS)
-        return true;
-    struct saying *s;
-    TAILQ_FOREACH(s, &events->recent_sayings, recent)
-    {
-        if (!s->sending) {
-            saying_free(s);
-            return true;
-        }
-    }
-    return false;
 }
 
 static struct saying *saying_new(struct kube_events *events, const struct kube_event *e,
@@ -254,7 +256,7 @@ void kube_event_send(struct kube *kube, const struct kube_event *event)
         saying_free(s);
         s = NULL;
     }
-    if (!s && make_room(events))
+    if (!s && make_room(events, MAX_SAYINGS))
         s = saying_new(events, event, key, hash);
     if (!s)
         return;

@@ -26,10 +26,12 @@ struct kube_lease {
     struct kube_call *call;
     struct kube_timer *retry, *deadline;
     bool leading, read_again, contended;
+    bool writing;       /* the request under way is a write */
     bool busy, stopped; /* inside on_change; kube_lease_stop was called there */
 };
 
 static void lease_try(void *arg);
+static void lease_end(struct kube_lease *l);
 static void lease_on_read(void *arg, const struct kube_response *response);
 static void lease_on_written(void *arg, const struct kube_response *response);
 
@@ -147,6 +149,7 @@ static void lease_send(struct kube_lease *l, const char *method, const json_t *b
         .urgent = true,
     };
     l->sent_ms = clock_mono_ms();
+    l->writing = body != NULL;
     l->call = kube_call_start(l->kube, &spec);
 }
 
@@ -207,9 +210,18 @@ static void lease_on_read(void *arg, const struct kube_response *response)
 static void lease_on_written(void *arg, const struct kube_response *response)
 {
     struct kube_lease *l = arg;
+    bool written = response->error.code == ERROR_NONE && json_is_object(response->json);
     l->call = NULL;
+    if (l->stopped) { /* meanwhile */
+        if (written) {
+            lease_observe(l, response->json);
+            l->leading = held_by_us(l);
+        }
+        lease_end(l);
+        return;
+    }
     l->busy = true;
-    if (response->error.code != ERROR_NONE || !json_is_object(response->json)) {
+    if (!written) {
         log_debug("lease not written", log_str("lease", l->path),
                   log_str("error", response->error.message));
         l->read_again = true; /* it may have been written all the same */
@@ -232,6 +244,8 @@ static void lease_on_kube_free(struct kube_member *member)
 {
     struct kube_lease *l = (struct kube_lease *)(void *)member; /* its first field */
     lease_detach(l);
+    if (l->stopped)
+        lease_free(l);
 }
 
 struct kube_lease *kube_lease_start(struct kube *kube, const struct kube_lease_spec *spec)
@@ -275,19 +289,30 @@ static void lease_release(struct kube_lease *l)
     kube_call_start(l->kube, &call);
 }
 
+static void lease_end(struct kube_lease *l)
+{
+    if (l->kube) {
+        if (l->leading && l->record)
+            lease_release(l);
+        kube_member_remove(&l->member);
+        lease_detach(l);
+    }
+    if (!l->busy)
+        lease_free(l);
+}
+
 void kube_lease_stop(struct kube_lease *lease)
 {
     if (!lease)
         return;
-    if (lease->kube) {
-        if (lease->leading && lease->record)
-            lease_release(lease);
-        kube_member_remove(&lease->member);
-        lease_detach(lease);
-    }
     lease->stopped = true;
-    if (!lease->busy)
-        lease_free(lease);
+    if (lease->kube && lease->call && lease->writing) {
+        /* What it makes of the lease must be known to give it back. */
+        kube_timer_stop(lease->retry);
+        kube_timer_stop(lease->deadline);
+        return;
+    }
+    lease_end(lease);
 }
 
 const char *kube_lease_holder(const struct kube_lease *lease)

@@ -293,22 +293,28 @@ class Audit:
     def __init__(self, account=SERVICE_ACCOUNT):
         self.account = account
         self.path = RUN / "logs" / "audit.log"
-        self.start = self.path.stat().st_size
+        self.file = open(self.path)
+        self.start = self.file.seek(0, os.SEEK_END)
+
+    def lines(self):
+        self.file.seek(self.start)
+        yield from self.file
+        if os.fstat(self.file.fileno()).st_ino != self.path.stat().st_ino:  # it grew too large: a new one
+            with open(self.path) as log:
+                yield from log
 
     def entries(self, namespace=None):
         """The audit log's own records, without those of the lease."""
         found = []
-        with open(self.path) as log:
-            log.seek(self.start)
-            for line in log:
-                if not line.endswith("\n"):
-                    break  # it is just being written
-                entry = json.loads(line)
-                where = entry.get("objectRef", {})
-                if entry["user"].get("username") != self.account or where.get("resource") == "leases":
-                    continue
-                if namespace in (None, where.get("namespace")):
-                    found.append(entry)
+        for line in self.lines():
+            if not line.endswith("\n"):
+                break  # it is just being written
+            entry = json.loads(line)
+            where = entry.get("objectRef", {})
+            if entry["user"].get("username") != self.account or where.get("resource") == "leases":
+                continue
+            if namespace in (None, where.get("namespace")):
+                found.append(entry)
         return found
 
     def writes(self, namespace=None):

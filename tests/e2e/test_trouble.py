@@ -18,7 +18,7 @@ from harness import (Audit, Controller, EXAMPLE, Load, PROMETHEUS, ROOT, apply, 
 pytestmark = pytest.mark.usefixtures("real_pods")
 RENEW_DEADLINE_S = 10
 LEASE_S = 15
-QUICK = ["--interval=1s", "--status-interval=1s"]
+QUICK = ["--interval=500ms", "--status-interval=500ms"]
 NOT_THE_TARGET = {("patch", "multidimpodautoscalers/status"), ("create", "events"), ("patch", "events")}
 # Without load this one changes nothing: its function has the least size already.
 STEADY = EXAMPLE.replace("cpu: 100m", "cpu: 200m")
@@ -228,31 +228,25 @@ def test_lists_again_when_the_history_is_gone(namespace, proxy):
 
 
 # --- the network ----------------------------------------------------------------------------------
-def test_a_connection_cut_within_a_watch_event_loses_nothing(namespace, proxy):
+def test_connections_that_are_cut_within_an_event_or_fall_silent_lose_nothing(namespace, proxy):
     deploy_function(namespace)
-    with Controller("cut", *QUICK, server=proxy.url):
+    with Controller("network", *QUICK, "--leader-elect=false", server=proxy.url) as controller:
         apply(STEADY, namespace)
         ready(namespace)
         audit = Audit()
         proxy.cut_at = 8000
-        change(namespace, min_replicas=2, cpu="300m", annotation="x" * 100000)
-        wait_asked(namespace, "300m", "300m")
+        change(namespace, min_replicas=1, cpu="300m", annotation="x" * 100000)
+        wait_asked(namespace, "300m")
         assert proxy.cuts == 1
-        nothing_was_done_twice(audit, namespace, resizes=2, scales=1)
+        nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
 
-
-def test_a_network_that_swallows_everything_for_a_while(namespace, proxy):
-    deploy_function(namespace)
-    with Controller("stall", *QUICK, "--leader-elect=false", server=proxy.url) as controller:
-        apply(STEADY, namespace)
-        ready(namespace)
         audit = Audit()
         proxy.stall()
-        change(namespace, min_replicas=2, cpu="300m")
+        change(namespace, min_replicas=2, cpu="400m")
         time.sleep(8)
         assert controller.alive() and audit.writes(namespace) == []
         proxy.let_through()
-        wait_asked(namespace, "300m", "300m")
+        wait_asked(namespace, "400m", "400m")
         nothing_was_done_twice(audit, namespace, resizes=2, scales=1)
 
 
@@ -334,7 +328,10 @@ class Door(http.server.BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body.encode())
+        try:
+            self.wfile.write(body.encode())
+        except OSError:
+            pass  # it waits no longer
 
     def log_message(self, *args):
         pass

@@ -6,6 +6,7 @@ struct office {
     json_t *lease;
     int version, gets, puts, posts;
     bool broken; /* answers 500 */
+    struct kube_lease **stop_at_put;
 };
 
 struct candidate {
@@ -80,6 +81,10 @@ static void on_request(void *arg, const struct fake_request *r)
         if (put)
             store(o, r->body);
         reply_lease(o, r->conn, 200);
+        if (put && o->stop_at_put && *o->stop_at_put) {
+            kube_lease_stop(*o->stop_at_put);
+            *o->stop_at_put = NULL;
+        }
     }
 }
 
@@ -250,6 +255,26 @@ static void stopping_hands_over(void **state)
     office_free(o);
 }
 
+/* The answer to a renewal that is under way has the version without which nothing is handed over.
+ */
+static void stopping_during_a_renewal_hands_over_too(void **state)
+{
+    (void)state;
+    for (int client_goes_first = 0; client_goes_first < 2; client_goes_first++) {
+        struct office *o = office_new();
+        struct candidate c = {0};
+        fake_start(&o->fake, NULL);
+        run_for(o, &c, "me");
+        fake_run_until(&o->fake, c.leading);
+        o->stop_at_put = &c.lease;
+        fake_run_until(&o->fake, c.lease == NULL);
+        if (!client_goes_first)
+            fake_run_until(&o->fake, *field(o, "holderIdentity") == '\0');
+        assert_int_equal(c.lost, 0);
+        office_free(o);
+    }
+}
+
 static void of_two_that_begin_together_one_leads(void **state)
 {
     (void)state;
@@ -307,6 +332,7 @@ int main(void)
         cmocka_unit_test(who_cannot_renew_stops_leading_before_it_runs_out),
         cmocka_unit_test(a_lease_taken_from_us_is_lost_at_once),
         cmocka_unit_test(stopping_hands_over),
+        cmocka_unit_test(stopping_during_a_renewal_hands_over_too),
         cmocka_unit_test(of_two_that_begin_together_one_leads),
         cmocka_unit_test(a_renewal_does_not_queue_behind_other_writes),
         cmocka_unit_test(stop_inside_on_change_and_after_the_client),
