@@ -154,6 +154,7 @@ static int start(struct program *p, const struct options *o, struct error *err)
         .history_s = o->history_s,
         .pass_limit_s = 5 * o->interval_s + 60 + o->prometheus_timeout_s,
         .per_mpa_metrics = o->per_mpa_metrics,
+        .default_cpu_utilization = (int)o->default_cpu_utilization,
         .limits = {.resize_cooldown_s = o->resize_cooldown_s,
                    .resize_up_factor = o->resize_up_factor,
                    .resize_down_factor = o->resize_down_factor,

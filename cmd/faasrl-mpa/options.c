@@ -58,6 +58,8 @@ static const struct option table[] = {
      "time between writes of status that only bring newer figures"},
     {"history", DURATION, AT(history_s), "1h", 0, 604800, NULL,
      "how far back CPU usage is read when an MPA is first followed; 0: not at all"},
+    {"default-cpu-utilization", NUMBER, AT(default_cpu_utilization), "70", 1, 1000, NULL,
+     "goal of MPAs that state none for cpu, in per cent of the CPU request"},
     {"resize-cooldown", DURATION, AT(resize_cooldown_s), "10s", 0, 3600, NULL,
      "no resize so soon after the last one, unless the goal is missed"},
     {"resize-up-factor", NUMBER, AT(resize_up_factor), "4", 1.01, 100, NULL,

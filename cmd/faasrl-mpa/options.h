@@ -16,6 +16,7 @@ struct options {
     double prometheus_timeout_s;
     const char *query_latency, *query_cpu, *query_throttled, *query_memory;
     double interval_s, window_s, status_interval_s, history_s;
+    double default_cpu_utilization;
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
     double writes_per_second, write_burst;
     bool leader_elect, per_mpa_metrics;

@@ -55,6 +55,7 @@ struct api_spec {
     char *latency_query;       /* an own query for latency, NULL: the installation's */
     struct api_metric metrics[API_MAX_METRICS];
     size_t metric_count;
+    bool has_default_metric; /* none was of cpu: the last one was added, 70 % of the CPU request */
     int32_t min_replicas, max_replicas;
     struct api_rules scale_up, scale_down; /* HPA's defaults filled in */
     bool controls[API_RESOURCE_COUNT];     /* containerControlledResources */

@@ -83,11 +83,11 @@ static void parse_metrics(const json_t *metrics, struct api_spec *spec)
         cpu = cpu || metric->resource == API_CPU;
     }
     /* Whoever decides, the threshold recommender must have something to stand on. */
-    if (!cpu && spec->metric_count < API_MAX_METRICS)
-        spec->metrics[spec->metric_count++] =
-            (struct api_metric){.resource = API_CPU,
-                                .utilization = DEFAULT_CPU_UTILIZATION,
-                                .average_value = API_ABSENT};
+    if (cpu || spec->metric_count == API_MAX_METRICS)
+        return;
+    spec->has_default_metric = true;
+    spec->metrics[spec->metric_count++] = (struct api_metric){
+        .resource = API_CPU, .utilization = DEFAULT_CPU_UTILIZATION, .average_value = API_ABSENT};
 }
 
 static int parse_goals(const json_t *goals, struct api_spec *spec, struct error *err)

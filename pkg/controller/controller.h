@@ -14,6 +14,7 @@ struct controller_options {
     double interval_s;             /* between decisions */
     double status_interval_s;      /* between writes of status that only refresh figures */
     double history_s;              /* how far back usage is read at start; 0: not at all */
+    int default_cpu_utilization;   /* the goal of MPAs that state none for cpu, in per cent */
     struct guard_limits limits;
     double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;

@@ -120,6 +120,9 @@ void entry_update(struct entry *e, const json_t *object)
     string_set(&e->invalid, NULL);
     api_clear(&e->mpa);
     e->mpa = mpa;
+    if (mpa.spec.has_default_metric)
+        e->mpa.spec.metrics[mpa.spec.metric_count - 1].utilization =
+            e->controller->options.default_cpu_utilization;
     if (target_changed) {
         forget_recommender(e);
         guard_free(e->guard);

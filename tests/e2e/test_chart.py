@@ -149,6 +149,7 @@ REFUSED = [
     ("prometheus.url=http://user:secret@prometheus:9090", "/prometheus/url"),
     ("prometheus.token=abc", "/prometheus"),
     ("prometheus.auth.type=digest", "/prometheus/auth/type"),
+    ("defaultCpuUtilization=0", "/defaultCpuUtilization"),
     ("resize.upFactor=0.5", "/resize/upFactor"),
     ("resize.downFactor=1", "/resize/downFactor"),
     ("resize.threshold=2", "/resize/threshold"),

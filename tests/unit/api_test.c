@@ -254,6 +254,7 @@ static void parses_variants(void **state)
     assert_int_equal(api_parse(json, &mpa, &err), 0);
 
     assert_int_equal(mpa.spec.metric_count, 2); /* cpu joins what does not name it */
+    assert_true(mpa.spec.has_default_metric);
     assert_int_equal(mpa.spec.metrics[0].resource, API_MEMORY);
     assert_int_equal(mpa.spec.metrics[1].resource, API_CPU);
     assert_int_equal(mpa.spec.metrics[1].utilization, 70);

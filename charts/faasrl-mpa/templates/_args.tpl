@@ -37,6 +37,7 @@
 - --window={{ $v.window }}
 - --status-interval={{ $v.statusInterval }}
 - --history={{ $v.history }}
+- --default-cpu-utilization={{ $v.defaultCpuUtilization }}
 - --resize-cooldown={{ $v.resize.cooldown }}
 - --resize-up-factor={{ $v.resize.upFactor }}
 - --resize-down-factor={{ $v.resize.downFactor }}
