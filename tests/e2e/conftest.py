@@ -34,4 +34,6 @@ def namespace(installed):
     harness.kubectl("create", "namespace", name)
     harness.kubectl("label", "namespace", name, "faasrl-e2e=true")
     yield name
+    # At once: the next test's controller would still speak of an MPA in a namespace that is going.
+    harness.kubectl("delete", "mpa", "--all", "-n", name)
     harness.kubectl("delete", "namespace", name, "--wait=false")

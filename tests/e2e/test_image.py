@@ -91,7 +91,8 @@ class Names(threading.Thread):
                 query, client = self.socket.recvfrom(512)
             except OSError:
                 return
-            self.socket.sendto(self.answer(query), client)
+            if len(query) > 12:  # closing the socket wakes recvfrom with nothing
+                self.socket.sendto(self.answer(query), client)
 
     def answer(self, query):
         end = query.index(b"\0", 12) + 1

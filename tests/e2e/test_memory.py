@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("real_pods")
 RELEASE = BUILD / "faasrl-mpa"
 QUICK = ["--interval=500ms", "--status-interval=500ms", "--writes-per-second=1000", "--write-burst=1000"]
 MOST_MIB = 16
+MOST_GROWTH_MIB = 2  # in half of the rounds: what is remembered about events, of which there is a most
 ROUNDS = 1000
 ALIVE = 40  # MPAs at a time: each is there for long enough to be decided on and to have its status written
 VALGRIND = ["valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite,indirect,possible",
@@ -115,12 +116,13 @@ def test_memory_stays_small_and_does_not_grow(targets):
         wait_until_seen(controller, ROUNDS)
         end = controller.memory_mib()
         print(f"after {ROUNDS // 2} rounds {half:.1f} MiB, after {ROUNDS} {end:.1f} MiB")
-        assert end - half < 1
+        assert end - half < MOST_GROWTH_MIB
 
 
 def test_nothing_leaks_in_a_thousand_rounds(targets):
-    with Controller("valgrind", *QUICK, f"--namespace={targets}", binary=RELEASE,
-                    wrapper=VALGRIND) as controller:
+    # So much slower, it would not renew a lease in time.
+    with Controller("valgrind", *QUICK, "--interval=2s", "--leader-elect=false", f"--namespace={targets}",
+                    binary=RELEASE, wrapper=VALGRIND) as controller:
         began = time.monotonic()
         rounds(targets, ROUNDS)
         wait_until_seen(controller, ROUNDS)

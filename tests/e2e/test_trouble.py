@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 
 from harness import (Audit, Controller, EXAMPLE, Load, PROMETHEUS, ROOT, apply, cluster, condition,
-                     condition_is, cpu_requests, deploy_function, events, function_url, get, kubectl, mpa,
+                     condition_is, cpu_requests, deploy_function, events, function_url, kubectl, mpa,
                      pods, replicas, restarts, token, wait)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -28,14 +28,12 @@ def ready(namespace, timeout=40):
     return wait("the MPA is ready", lambda: condition_is(namespace, "Ready", "True"), timeout)
 
 
-def change(namespace, **spec):
-    """Sets minReplicas and the least and most CPU of the MPA."""
-    bounds = {"minAllowed": {"cpu": spec["cpu"]}, "maxAllowed": {"cpu": spec["cpu"]}}
-    patch = {"spec": {"constraints": {
-        "global": {"minReplicas": spec["min_replicas"]},
-        "container": [{"name": "function", "requests": bounds}]}}}
-    if "annotation" in spec:
-        patch["metadata"] = {"annotations": {"test/filler": spec["annotation"]}}
+def change(namespace, min_replicas, cpu, filler=""):
+    """Sets minReplicas and the only CPU that the MPA allows; the filler makes it a large object."""
+    bounds = {"minAllowed": {"cpu": cpu}, "maxAllowed": {"cpu": cpu}}
+    patch = {"metadata": {"annotations": {"test/filler": filler}},
+             "spec": {"constraints": {"global": {"minReplicas": min_replicas},
+                                      "container": [{"name": "function", "requests": bounds}]}}}
     kubectl("patch", "mpa", "primes", "-n", namespace, "--type=merge", "-p", json.dumps(patch))
 
 
@@ -56,7 +54,7 @@ def nothing_was_done_twice(audit, namespace, resizes, scales):
 
 # --- between the controller and a server --------------------------------------------------------
 class Proxy:
-    """TCP to a port of this machine, which a test can cut, stall and refuse."""
+    """TCP to a port of this machine, which a test can cut and stall."""
 
     def __init__(self, port):
         self.port = port
@@ -64,7 +62,6 @@ class Proxy:
         self.url = f"https://127.0.0.1:{self.listener.getsockname()[1]}"
         self.flowing = threading.Event()
         self.flowing.set()
-        self.refusing = False
         self.cut_at = None  # the size of a chunk from the server that is to be cut in its middle
         self.cuts = 0
         self.sockets = set()
@@ -85,10 +82,8 @@ class Proxy:
             except OSError:
                 return
             try:
-                server = None if self.refusing else socket.create_connection(("127.0.0.1", self.port))
+                server = socket.create_connection(("127.0.0.1", self.port))
             except OSError:
-                server = None
-            if server is None:
                 self.reset(client)
                 continue
             self.sockets |= {client, server}
@@ -131,12 +126,7 @@ class Proxy:
             self.sockets.discard(end)
             self.reset(end)
 
-    def refuse(self):
-        self.refusing = True
-        self.cut()
-
     def let_through(self):
-        self.refusing = False
         self.flowing.set()
 
     def stall(self):
@@ -235,7 +225,7 @@ def test_connections_that_are_cut_within_an_event_or_fall_silent_lose_nothing(na
         ready(namespace)
         audit = Audit()
         proxy.cut_at = 8000
-        change(namespace, min_replicas=1, cpu="300m", annotation="x" * 100000)
+        change(namespace, min_replicas=1, cpu="300m", filler="x" * 100000)
         wait_asked(namespace, "300m")
         assert proxy.cuts == 1
         nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
