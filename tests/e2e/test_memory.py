@@ -3,6 +3,7 @@ memory of their own."""
 import base64
 import http.client
 import json
+import re
 import ssl
 import tempfile
 import time
@@ -87,10 +88,11 @@ def passes(controller):
     return controller.log().count("a pass is done")
 
 
-def wait_until_seen(controller, count):
+def wait_until_seen(controller, namespace, count):
     """Every one came and went, and nothing waits to be written any more."""
     wait("all were followed and are forgotten", lambda: controller.alive() and all(
-        controller.log().count(said) >= count for said in ("an MPA is followed", "an MPA is gone")), 120)
+        len(re.findall(f"{said}.* mpa={namespace}/round-", controller.log())) >= count
+        for said in ("an MPA is followed", "an MPA is gone")), 120)
     quiet = False
     while not quiet:
         audit = Audit()
@@ -99,9 +101,10 @@ def wait_until_seen(controller, count):
 
 
 def test_memory_stays_small_and_does_not_grow(targets):
-    with Controller("memory", *QUICK, f"--namespace={targets}", binary=RELEASE) as controller:
+    with Controller("memory", *QUICK, "--history=1h", binary=RELEASE) as controller:
         kubectl("apply", "-n", targets, "-f", "-", stdin=EXAMPLE)
         wait("the MPA is ready", lambda: condition_is(targets, "Ready", "True"), 40)
+        wait("it is the only one", lambda: "mpas=1 " in controller.log().splitlines()[-1], 60)
         first = passes(controller)
         wait("ten passes", lambda: passes(controller) >= first + 10, 40)
         small = controller.memory_mib()
@@ -110,22 +113,22 @@ def test_memory_stays_small_and_does_not_grow(targets):
         kubectl("delete", "mpa", "primes", "-n", targets)
 
         rounds(targets, ROUNDS // 2)
-        wait_until_seen(controller, ROUNDS // 2)
+        wait_until_seen(controller, targets, ROUNDS // 2)
         half = controller.memory_mib()
         rounds(targets, ROUNDS // 2, begin=ROUNDS)
-        wait_until_seen(controller, ROUNDS)
+        wait_until_seen(controller, targets, ROUNDS)
         end = controller.memory_mib()
         print(f"after {ROUNDS // 2} rounds {half:.1f} MiB, after {ROUNDS} {end:.1f} MiB")
         assert end - half < MOST_GROWTH_MIB
 
 
 def test_nothing_leaks_in_a_thousand_rounds(targets):
-    # So much slower, it would not renew a lease in time.
+    # So much slower, it may not renew a lease in time.
     with Controller("valgrind", *QUICK, "--interval=2s", "--leader-elect=false", f"--namespace={targets}",
                     binary=RELEASE, wrapper=VALGRIND) as controller:
         began = time.monotonic()
         rounds(targets, ROUNDS)
-        wait_until_seen(controller, ROUNDS)
+        wait_until_seen(controller, targets, ROUNDS)
         print(f"{ROUNDS} rounds in {time.monotonic() - began:.0f} s")
     log = controller.log()
     for reason in ("FailedGetScale", "OwnedByAnother", "UnsupportedTarget"):
