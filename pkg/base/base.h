@@ -2,12 +2,14 @@
 #ifndef FAASRL_BASE_H
 #define FAASRL_BASE_H
 
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#ifndef FAASRL_NO_JSON /* the Python package of the simulator is built without jansson */
+#include <jansson.h>
+#endif
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #define ARRAY_LEN(a)           (sizeof(a) / sizeof((a)[0]))
@@ -18,7 +20,8 @@
  * The message lives inside the struct, so an error never needs to be freed. */
 enum error_code {
     ERROR_NONE = 0,
-    ERROR_INVALID, /* input that cannot be right; the message names the field */
+    ERROR_INVALID,   /* input that cannot be right; the message names the field */
+    ERROR_MALFORMED, /* a file that is not what it should be; the message says where */
     ERROR_NOT_FOUND,
     ERROR_CONFLICT,  /* someone else changed it first */
     ERROR_FORBIDDEN, /* not allowed, or not authenticated */
@@ -51,9 +54,7 @@ char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void string_set(char **slot, const char *value); /* frees the old value, copies the new one */
 
 void cleanup_free_(void *p);
-void cleanup_json_(json_t **p);
 #define cleanup_free __attribute__((cleanup(cleanup_free_)))
-#define cleanup_json __attribute__((cleanup(cleanup_json_)))
 
 /* --- buffers ---------------------------------------------------------------------------------
  * A growable byte string that carries its hard maximum from birth. An append that would pass the
@@ -94,11 +95,12 @@ size_t map_remove_at(struct map *m, size_t at);
 void map_free(struct map *m, void (*free_value)(void *value)); /* free_value may be NULL */
 
 /* --- clock -----------------------------------------------------------------------------------
- * Milliseconds. Tests may set both clocks; everything that asks for the time asks here. */
+ * Milliseconds. Everything that asks for the time asks here, so that tests and the simulated
+ * cluster can be the ones who make it: once set, the clocks stand still but for clock_advance. */
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ms(void);
-void clock_set_for_test(int64_t mono_ms, int64_t wall_ms);
-void clock_advance_for_test(int64_t ms);
+void clock_set(int64_t mono_ms, int64_t wall_ms);
+void clock_advance(int64_t ms);
 void clock_use_system(void);
 
 #define RFC3339_SIZE 32
@@ -148,6 +150,12 @@ void log_emit(enum log_level level, const char *message, const struct log_field 
 /* --- files, YAML, JSON ----------------------------------------------------------------------- */
 /* Reads a whole file of at most max bytes. The result is NUL-terminated; free() it. */
 char *file_read(const char *path, size_t max, size_t *len, struct error *err);
+/* FNV-1a, for tables keyed by strings. */
+uint64_t hash_bytes(const void *data, size_t len);
+#ifndef FAASRL_NO_JSON
+/* Makes or replaces a file as a whole: who reads it, even after a crash, finds the old content or
+ * the new one. One writer at a time. */
+int file_write(const char *path, const void *data, size_t len, struct error *err);
 /* One YAML document per array element, empty ones left out, as the JSON that Kubernetes' tools
  * would make of it: plain scalars as go-yaml v2 reads them (yes, on and y are true, 0777 is
  * octal, 1.0 is 1), quoted ones always strings. Duplicate keys and aliases beyond a bound are
@@ -156,7 +164,8 @@ json_t *yaml_to_json(const char *text, size_t len, struct error *err);
 /* Follows a path of object keys: json_path(o, "metadata", "name", NULL). NULL when absent. */
 json_t *json_path(const json_t *root, ...) __attribute__((sentinel));
 const char *json_str(const json_t *value); /* "" unless it is a string */
-/* FNV-1a, for tables keyed by strings. */
-uint64_t hash_bytes(const void *data, size_t len);
+void cleanup_json_(json_t **p);
+#define cleanup_json __attribute__((cleanup(cleanup_json_)))
+#endif
 
 #endif

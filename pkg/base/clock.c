@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-/* The only state of this file, for tests: -1 means the system's clocks. */
-static _Atomic int64_t test_mono_ms = -1, test_wall_ms = -1;
+/* The only state of this file: -1 means the system's clocks. */
+static _Atomic int64_t set_mono_ms = -1, set_wall_ms = -1;
 
 static int64_t read_clock(clockid_t id)
 {
@@ -18,31 +18,31 @@ static int64_t read_clock(clockid_t id)
 
 int64_t clock_mono_ms(void)
 {
-    int64_t set = atomic_load(&test_mono_ms);
+    int64_t set = atomic_load(&set_mono_ms);
     return set >= 0 ? set : read_clock(CLOCK_MONOTONIC);
 }
 
 int64_t clock_wall_ms(void)
 {
-    int64_t set = atomic_load(&test_wall_ms);
+    int64_t set = atomic_load(&set_wall_ms);
     return set >= 0 ? set : read_clock(CLOCK_REALTIME);
 }
 
-void clock_set_for_test(int64_t mono_ms, int64_t wall_ms)
+void clock_set(int64_t mono_ms, int64_t wall_ms)
 {
-    atomic_store(&test_mono_ms, mono_ms);
-    atomic_store(&test_wall_ms, wall_ms);
+    atomic_store(&set_mono_ms, mono_ms);
+    atomic_store(&set_wall_ms, wall_ms);
 }
 
-void clock_advance_for_test(int64_t ms)
+void clock_advance(int64_t ms)
 {
-    atomic_fetch_add(&test_mono_ms, ms);
-    atomic_fetch_add(&test_wall_ms, ms);
+    atomic_fetch_add(&set_mono_ms, ms);
+    atomic_fetch_add(&set_wall_ms, ms);
 }
 
 void clock_use_system(void)
 {
-    clock_set_for_test(-1, -1);
+    clock_set(-1, -1);
 }
 
 static void format(int64_t wall_ms, bool micro, char out[RFC3339_SIZE])

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,4 +39,50 @@ char *file_read(const char *path, size_t max, size_t *len, struct error *err)
     if (len)
         *len = content.len;
     return buf_take(&content);
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return fsync(fd);
+}
+
+/* So that the new name outlives a crash, too. Best effort: not every file system can. */
+static void sync_directory(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    cleanup_free char *directory =
+        slash ? xasprintf("%.*s", (int)(slash - path + 1), path) : xstrdup(".");
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+int file_write(const char *path, const void *data, size_t len, struct error *err)
+{
+    cleanup_free char *beside = xasprintf("%s.%ld.tmp", path, (long)getpid());
+    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return error_set(err, ERROR_SYSTEM, "cannot write %s: %s", beside, strerror(errno));
+    int failed = write_all(fd, data, len) < 0 ? errno : 0;
+    if (close(fd) < 0 && !failed)
+        failed = errno;
+    if (!failed && rename(beside, path) < 0)
+        failed = errno;
+    if (failed) {
+        unlink(beside);
+        return error_set(err, ERROR_SYSTEM, "cannot write %s: %s", path, strerror(failed));
+    }
+    sync_directory(path);
+    return 0;
 }

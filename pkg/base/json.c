@@ -16,3 +16,8 @@ const char *json_str(const json_t *value)
     const char *s = json_string_value(value);
     return s ? s : "";
 }
+
+void cleanup_json_(json_t **p)
+{
+    json_decref(*p);
+}

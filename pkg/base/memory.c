@@ -48,8 +48,3 @@ void cleanup_free_(void *p)
 {
     free(*(void **)p);
 }
-
-void cleanup_json_(json_t **p)
-{
-    json_decref(*p);
-}

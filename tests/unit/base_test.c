@@ -110,8 +110,8 @@ static void test_map_walk_with_removal_meets_every_entry(void **state)
 static void test_clock_can_be_set(void **state)
 {
     (void)state;
-    clock_set_for_test(1000, 2000);
-    clock_advance_for_test(5);
+    clock_set(1000, 2000);
+    clock_advance(5);
     assert_int_equal(clock_mono_ms(), 1005);
     assert_int_equal(clock_wall_ms(), 2005);
     clock_use_system();
@@ -193,7 +193,7 @@ static void test_log_formats(void **state)
     (void)state;
     buf_init(&out, 100000);
     log_set_output_for_test(&out);
-    clock_set_for_test(1, 951868799123);
+    clock_set(1, 951868799123);
     log_setup(LOG_INFO, LOG_LOGFMT);
     log_debug("not shown");
     log_info("scaled up", log_str("mpa", "a/b"), log_int("replicas", 3), log_num("cpu", 0.25));

@@ -51,7 +51,7 @@ static int set_up(void **state)
     f->file = xasprintf("%s/file", f->dir);
     f->config.server = xstrdup("https://10.0.0.1:6443");
     f->config.tls.ca_pem = xstrdup("ca");
-    clock_set_for_test(1000000, WALL_MS);
+    clock_set(1000000, WALL_MS);
     return 0;
 }
 
@@ -158,9 +158,9 @@ static void test_token_file_rotates(void **state)
     write_file(f, "one\n");
     assert_string_equal(get(f).bearer, "one");
     write_file(f, "two\n");
-    clock_advance_for_test(9999);
+    clock_advance(9999);
     assert_string_equal(get(f).bearer, "one");
-    clock_advance_for_test(1);
+    clock_advance(1);
     assert_string_equal(get(f).bearer, "two");
     write_file(f, "three\n");
     kube_credentials_invalidate(f->credentials);
@@ -179,7 +179,7 @@ static void test_token_file_goes_away(void **state)
     write_file(f, "one");
     assert_string_equal(get(f).bearer, "one");
     unlink(f->file);
-    clock_advance_for_test(20000);
+    clock_advance(20000);
     struct buf log;
     buf_init(&log, 10000);
     log_set_output_for_test(&log);
@@ -203,7 +203,7 @@ static void test_plugin_runs_once_for_all(void **state)
         assert_int_equal(o[i].calls, 1);
         assert_string_equal(o[i].bearer, "t1");
     }
-    clock_advance_for_test(INT64_C(1000) * 3600 * 24); /* no expiry was given */
+    clock_advance(INT64_C(1000) * 3600 * 24); /* no expiry was given */
     assert_string_equal(get(f).bearer, "t1");
     assert_int_equal(runs(f), 1);
 }
@@ -214,9 +214,9 @@ static void test_plugin_runs_again_before_expiry(void **state)
     use_plugin(f, COUNT_RUN ANSWER(
                       TOKEN_N ", \"expirationTimestamp\": \"2026-01-01T00:'$((n * 10))':00Z\""));
     assert_string_equal(get(f).bearer, "t1");
-    clock_advance_for_test(10 * 60000 - 30001);
+    clock_advance(10 * 60000 - 30001);
     assert_string_equal(get(f).bearer, "t1");
-    clock_advance_for_test(1);
+    clock_advance(1);
     assert_string_equal(get(f).bearer, "t2");
     assert_string_equal(get(f).bearer, "t2");
 }
@@ -228,7 +228,7 @@ static void test_expired_from_the_start(void **state)
     use_plugin(f, COUNT_RUN ANSWER(TOKEN_N ", \"expirationTimestamp\": \"2025-12-31T00:00:00Z\""));
     assert_string_equal(get(f).bearer, "t1");
     assert_string_equal(get(f).bearer, "t1");
-    clock_advance_for_test(1000);
+    clock_advance(1000);
     assert_string_equal(get(f).bearer, "t2");
 }
 
@@ -239,7 +239,7 @@ static void test_plugin_runs_again_after_401(void **state)
     assert_string_equal(get(f).bearer, "t1");
     kube_credentials_invalidate(f->credentials); /* of a request with what was there before */
     assert_string_equal(get(f).bearer, "t1");
-    clock_advance_for_test(5000);
+    clock_advance(5000);
     kube_credentials_invalidate(f->credentials);
     assert_string_equal(get(f).bearer, "t2");
 }
@@ -254,12 +254,12 @@ static void test_plugin_certificate(void **state)
     assert_string_equal(first.tls->cert_pem, "c1");
     assert_string_equal(first.tls->key_pem, "k");
     assert_string_equal(first.tls->ca_pem, "ca");
-    clock_advance_for_test(5000);
+    clock_advance(5000);
     kube_credentials_invalidate(f->credentials);
     struct outcome second = get(f);
     assert_string_equal(second.tls->cert_pem, "c2");
     assert_string_equal(first.tls->cert_pem, "c1"); /* still there for requests under way */
-    clock_advance_for_test(3599999);
+    clock_advance(3599999);
     kube_credentials_invalidate(f->credentials);
     assert_string_equal(get(f).tls->cert_pem, "c3");
     assert_string_equal(first.tls->cert_pem, "c1");
@@ -327,7 +327,7 @@ static void test_failing_plugin_is_not_hammered(void **state)
     assert_int_equal(get(f).error.code, ERROR_FORBIDDEN);
     assert_int_equal(get(f).error.code, ERROR_FORBIDDEN);
     assert_int_equal(runs(f), 1);
-    clock_advance_for_test(1000);
+    clock_advance(1000);
     assert_string_equal(get(f).bearer, "t2");
 }
 

@@ -32,7 +32,7 @@ static void on_request(void *arg, const struct fake_request *r)
 static struct journal *journal_new(void)
 {
     struct journal *j = xcalloc(1, sizeof(*j));
-    clock_set_for_test(1000000, 1700000000000);
+    clock_set(1000000, 1700000000000);
     j->fake.on_request = on_request;
     j->fake.arg = j;
     fake_start(&j->fake, NULL);
@@ -112,7 +112,7 @@ static void the_same_again_counts_up(void **state)
     fake_run_until(&j->fake, j->posts);
     settle(j);
     cleanup_free char *name = xstrdup(json_str(json_path(j->last_post, "metadata", "name", NULL)));
-    clock_advance_for_test(599000);
+    clock_advance(599000);
     kube_event_send(j->fake.kube, &scaled);
     fake_run_until(&j->fake, j->patches);
     settle(j);
@@ -124,7 +124,7 @@ static void the_same_again_counts_up(void **state)
     other.message = "3 to 4 replicas";
     kube_event_send(j->fake.kube, &other);
     fake_run_until(&j->fake, j->posts == 2);
-    clock_advance_for_test(600001); /* too long ago: a new event */
+    clock_advance(600001); /* too long ago: a new event */
     kube_event_send(j->fake.kube, &scaled);
     fake_run_until(&j->fake, j->posts == 3);
     assert_int_equal(json_integer_value(json_object_get(j->last_post, "count")), 1);
@@ -183,7 +183,7 @@ static void one_object_cannot_flood(void **state)
     other.uid = "u2";
     kube_event_send(j->fake.kube, &other);
     fake_run_until(&j->fake, j->posts == 26);
-    clock_advance_for_test(300000);
+    clock_advance(300000);
     for (int i = 0; i < 3; i++)
         kube_event_send(j->fake.kube, &scaled);
     fake_run_until(&j->fake, j->posts == 27);

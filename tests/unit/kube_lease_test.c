@@ -172,20 +172,20 @@ static void a_foreign_lease_runs_out_by_our_own_clock(void **state)
     (void)state;
     struct office *o = office_new();
     struct candidate c = {0};
-    clock_set_for_test(1000000, 1700000000000);
+    clock_set(1000000, 1700000000000);
     store_foreign(o, "2000-01-01T00:00:00.000000Z");
     fake_start(&o->fake, NULL);
     run_for(o, &c, "me");
     fake_run_until(&o->fake, o->gets >= 3);
     assert_string_equal(kube_lease_holder(c.lease), "other");
-    clock_advance_for_test(14999);
+    clock_advance(14999);
     fake_run_until(&o->fake, o->gets >= 6);
     store_foreign(o, "2000-01-01T00:00:10.000000Z"); /* renewed */
     fake_run_until(&o->fake, o->gets >= 9);
-    clock_advance_for_test(14999);
+    clock_advance(14999);
     fake_run_until(&o->fake, o->gets >= 12);
     assert_int_equal(o->puts, 0);
-    clock_advance_for_test(1);
+    clock_advance(1);
     fake_run_until(&o->fake, c.leading);
     assert_string_equal(field(o, "holderIdentity"), "me");
     assert_int_equal(number(o, "leaseTransitions"), 7);
@@ -224,8 +224,7 @@ static void a_lease_taken_from_us_is_lost_at_once(void **state)
     fake_start(&o->fake, NULL);
     run_for(o, &c, "me");
     fake_run_until(&o->fake, c.leading);
-    clock_set_for_test(clock_mono_ms(),
-                       clock_wall_ms()); /* time stands still: no deadline passes */
+    clock_set(clock_mono_ms(), clock_wall_ms()); /* time stands still: no deadline passes */
     store_foreign(o, "2026-01-01T00:00:00.000000Z");
     fake_run_until(&o->fake, c.lost);
     assert_string_equal(kube_lease_holder(c.lease), "other");
@@ -245,7 +244,7 @@ static void stopping_hands_over(void **state)
     fake_run_until(&o->fake, a.leading);
     run_for(o, &b, "b");
     fake_run_until(&o->fake, strcmp(kube_lease_holder(b.lease), "a") == 0);
-    clock_set_for_test(clock_mono_ms(), clock_wall_ms()); /* nothing runs out any more */
+    clock_set(clock_mono_ms(), clock_wall_ms()); /* nothing runs out any more */
     a.leading = false;
     kube_lease_stop(a.lease);
     fake_run_until(&o->fake, strcmp(field(o, "holderIdentity"), "a") != 0);

@@ -180,14 +180,14 @@ static void serve_old_and_quiet(struct script *s, const struct fake_request *r)
 static void a_watch_that_lived_is_resumed_at_once(void **state)
 {
     (void)state;
-    clock_set_for_test(1000000, 1700000000000);
+    clock_set(1000000, 1700000000000);
     struct script *s = start(serve_old_and_quiet, NULL);
     fake_run_until(&s->fake, s->watches == 1);
-    clock_advance_for_test(300000);
+    clock_advance(300000);
     fake_stream_end(s->open);
     fake_run_until(&s->fake, s->watches == 2);
     assert_true(has(s, 2, "resourceVersion=11&"));
-    clock_advance_for_test(300000);
+    clock_advance(300000);
     fake_cut(s->open);
     fake_run_until(&s->fake, s->watches == 3);
     assert_string_equal(s->log, "[ ] ");
