@@ -1,0 +1,743 @@
+/* The simulated cluster against queueing theory, Linux's rules, and its own laws of conservation.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "sim/cluster.h"
+
+#define NODE(cores_) (&(struct cluster_node){.cores = (cores_), .memory_bytes = INFINITY})
+
+/* --- workloads ------------------------------------------------------------------------------- */
+struct load {
+    struct trace_function workload;
+    double counts[4];
+    struct trace_quantile quantiles[4];
+};
+
+/* A Poisson process without an end, of requests with exponential demand. */
+static struct trace_function *poisson(struct load *l, double per_s, double mean_ms)
+{
+    *l = (struct load){.counts = {per_s}};
+    l->workload = (struct trace_function){
+        .slot_s = 1,
+        .counts = l->counts,
+        .slot_count = 1,
+        .poisson = true,
+        .repeat = true,
+        .demand = TRACE_DEMAND_EXPONENTIAL,
+        .mean_cpu_ms = mean_ms,
+        .quantiles = l->quantiles,
+    };
+    return &l->workload;
+}
+
+static struct trace_function *always_ms(struct load *l, double cpu_ms)
+{
+    l->quantiles[0] = (struct trace_quantile){0, cpu_ms};
+    l->quantiles[1] = (struct trace_quantile){1, cpu_ms};
+    l->workload.quantile_count = 2;
+    l->workload.demand = TRACE_DEMAND_QUANTILES;
+    return &l->workload;
+}
+
+/* count requests of cpu_ms within the first slot, and none after. */
+static struct trace_function *at_once(struct load *l, double count, double slot_s, double cpu_ms)
+{
+    poisson(l, count, 1);
+    l->workload.slot_s = slot_s;
+    l->workload.poisson = l->workload.repeat = false;
+    return always_ms(l, cpu_ms);
+}
+
+static struct cluster *new_cluster(const struct cluster_node *node,
+                                   const struct cluster_function *functions, size_t count)
+{
+    struct error err = {0};
+    struct cluster *c = cluster_new(&(struct cluster_config){.nodes = node,
+                                                             .node_count = 1,
+                                                             .functions = functions,
+                                                             .function_count = count,
+                                                             .seed = 5},
+                                    &err);
+    if (c == NULL)
+        fail_msg("%s", err.message);
+    return c;
+}
+
+static void assert_near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance * fabs(b)))
+        fail_msg("%.9g instead of %.9g", a, b);
+}
+
+static double mean_ms(const struct cluster *c, size_t function)
+{
+    const struct cluster_latency *l = cluster_latency(c, function);
+    return 1000 * l->sum_s / (double)l->count;
+}
+
+/* --- theory ---------------------------------------------------------------------------------- */
+/* Runs until so many requests are done, and checks utilisation and Little's law on the way. */
+static struct cluster *run_queue(const struct cluster_node *node, struct cluster_function f,
+                                 double requests)
+{
+    double per_s = f.workload->counts[0];
+    struct cluster *c = new_cluster(node, &f, 1);
+    cluster_run(c, requests / per_s);
+    const struct cluster_stats *s = cluster_stats(c, 0);
+    double mean_cpu_s =
+        f.workload->demand == TRACE_DEMAND_EXPONENTIAL
+            ? f.workload->mean_cpu_ms / 1000
+            : (f.workload->quantiles[0].cpu_ms + f.workload->quantiles[1].cpu_ms) / 2000;
+    assert_near(s->cpu_s / s->span_s, per_s * mean_cpu_s, 0.02);
+    double little = (double)s->completed / s->span_s * mean_ms(c, 0) / 1000;
+    assert_near(s->in_flight_s / s->span_s, little, 0.002);
+    return c;
+}
+
+static void mm1_ps_has_the_mean_of_theory(void **state)
+{
+    (void)state;
+    struct load l;
+    for (double load = 0.3; load < 0.75; load += 0.4) {
+        struct cluster *c = run_queue(
+            NODE(1),
+            (struct cluster_function){.workload = poisson(&l, load * 100, 10), .replicas = 1}, 1e6);
+        assert_near(mean_ms(c, 0), 10 / (1 - load), 0.02);
+        cluster_free(c);
+    }
+}
+
+/* Processor sharing does not care about the distribution of demand, only about its mean. */
+static void mg1_ps_is_insensitive(void **state)
+{
+    (void)state;
+    struct load l;
+    poisson(&l, 70, 0);
+    always_ms(&l, 10);
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = run_queue(NODE(1), f, 8e5);
+    assert_near(mean_ms(c, 0), 10 / 0.3, 0.02);
+    cluster_free(c);
+    l.quantiles[0].cpu_ms = 1;
+    l.quantiles[1].cpu_ms = 19;
+    c = run_queue(NODE(1), f, 8e5);
+    assert_near(mean_ms(c, 0), 10 / 0.3, 0.02);
+    cluster_free(c);
+}
+
+/* Pollaczek and Khinchine: a queue before one server waits half as long for fixed demands. */
+static void md1_in_a_queue_has_the_mean_of_theory(void **state)
+{
+    (void)state;
+    struct load l;
+    poisson(&l, 70, 0);
+    struct cluster_function f = {.workload = always_ms(&l, 10), .replicas = 1, .concurrency = 1};
+    struct cluster *c = run_queue(NODE(1), f, 8e5);
+    assert_near(mean_ms(c, 0), 10 + 10 * 0.7 / (2 * 0.3), 0.02);
+    assert_near(cluster_stats(c, 0)->waiting_s / cluster_stats(c, 0)->span_s,
+                70 * 0.010 * 0.7 / (2 * 0.3), 0.03);
+    cluster_free(c);
+}
+
+static double erlang_c(int servers, double load)
+{
+    double term = 1, sum = 1;
+    for (int k = 1; k < servers; k++)
+        sum += term *= load / k;
+    double last = term * load / servers * servers / (servers - load);
+    return last / (sum + last);
+}
+
+/* One queue before c servers: a replica of c cores, c replicas of one request each, or processor
+ * sharing with at most one core a request all have the mean of M/M/c. */
+static void mmc_has_the_mean_of_theory(void **state)
+{
+    (void)state;
+    struct load l;
+    double theory_ms = 10 + erlang_c(4, 2.8) * 10 / (4 - 2.8);
+    poisson(&l, 280, 10);
+    const struct cluster_function shapes[] = {
+        {.workload = &l.workload, .replicas = 1, .concurrency = 4},
+        {.workload = &l.workload, .replicas = 4, .concurrency = 1},
+        {.workload = &l.workload, .replicas = 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        struct cluster *c = run_queue(NODE(4), shapes[i], 5e5);
+        assert_near(mean_ms(c, 0), theory_ms, 0.02);
+        cluster_free(c);
+    }
+}
+
+/* Random dispatch splits a Poisson stream into independent ones. */
+static void replicas_with_a_core_each_are_separate_queues(void **state)
+{
+    (void)state;
+    struct load l;
+    const struct cluster_node nodes[] = {*NODE(1), *NODE(1), *NODE(1)};
+    struct cluster_function f = {
+        .workload = poisson(&l, 180, 10), .replicas = 3, .request_milli = 1000};
+    struct error err;
+    struct cluster *c = cluster_new(&(struct cluster_config){nodes, 3, &f, 1, 9}, &err);
+    cluster_run(c, 4000);
+    assert_near(mean_ms(c, 0), 10 / 0.4, 0.02);
+    cluster_free(c);
+}
+
+/* The 99th percentile of M/M/1 first come first served is exponential with rate mu - lambda. */
+static void quantiles_are_those_of_theory(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {.workload = poisson(&l, 50, 10), .replicas = 1, .concurrency = 1};
+    struct cluster *c = run_queue(NODE(1), f, 1e6);
+    assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.99), 1000 * log(100) / 50,
+                0.03);
+    assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.5), 1000 * log(2) / 50, 0.02);
+
+    const struct cluster_latency *all = cluster_latency(c, 0);
+    double count = (double)all->count;
+    assert_near(cluster_latency_within(all, 1000 * log(2) / 50) / count, 0.5, 0.02);
+    assert_near(cluster_latency_within(all, cluster_latency_quantile_ms(all, 0.9)) / count, 0.9,
+                1e-9);
+    assert_true(cluster_latency_within(all, 0) == 0);
+    assert_true(cluster_latency_within(all, INFINITY) == count);
+    cluster_free(c);
+}
+
+/* --- CPU on a node --------------------------------------------------------------------------- */
+/* cpu.shares 512 beside 1536 on a node of two cores: 2 * 512 / (512 + 1536) = 0.5 CPU. */
+static void shares_are_those_of_the_example(void **state)
+{
+    (void)state;
+    struct load a, b;
+    const struct cluster_function functions[] = {
+        {.workload = at_once(&a, 3, 1e-9, 1e6), .replicas = 1, .request_milli = 512 / 1.024},
+        {.workload = at_once(&b, 3, 1e-9, 1e6), .replicas = 1, .request_milli = 1536 / 1.024},
+    };
+    struct cluster *c = new_cluster(NODE(2), functions, 2);
+    cluster_run(c, 1e-6);
+    cluster_begin_interval(c);
+    cluster_run(c, 10 + 1e-6);
+    assert_near(cluster_stats(c, 0)->cpu_s / 10, 0.5, 1e-12);
+    assert_near(cluster_stats(c, 1)->cpu_s / 10, 1.5, 1e-12);
+    cluster_free(c);
+}
+
+/* What one cannot use goes to the others: a lone request uses one core, whatever its share. */
+static void unused_shares_go_to_others(void **state)
+{
+    (void)state;
+    struct load a, b;
+    const struct cluster_function functions[] = {
+        {.workload = at_once(&a, 4, 1e-9, 1e6), .replicas = 1, .request_milli = 100},
+        {.workload = at_once(&b, 1, 1e-9, 1e6), .replicas = 1, .request_milli = 1900},
+    };
+    struct cluster *c = new_cluster(NODE(2), functions, 2);
+    cluster_run(c, 10);
+    assert_near(cluster_stats(c, 0)->cpu_s, 10, 1e-6);
+    assert_near(cluster_stats(c, 1)->cpu_s, 10, 1e-6);
+    cluster_free(c);
+}
+
+/* A request of 29 ms alone under 100m: 10 ms in each period. Begun at a time o after a period
+ * began, it takes 209 ms - o; 119 ms when o is from 90 to 91 ms, and 209 ms when it is later.
+ * Evenly spread that is 167.6 ms. A cap without periods would say 290 ms. */
+static void a_lone_request_bursts_through_its_quota(void **state)
+{
+    (void)state;
+    struct load l;
+    poisson(&l, 0.5, 0);
+    l.workload.poisson = false;
+    l.counts[0] = 1;
+    l.workload.slot_s = 20;
+    always_ms(&l, 29);
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1, .limit_milli = 100};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 400000);
+    assert_near(mean_ms(c, 0), 167.6, 0.01);
+    cluster_free(c);
+    always_ms(&l, 8);
+    c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 4000);
+    assert_near(mean_ms(c, 0), 8, 1e-6);
+    cluster_free(c);
+}
+
+static void a_busy_replica_uses_its_limit_and_no_more(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {.workload = at_once(&l, 3, 1e-9, 1e6),
+                                 .replicas = 1,
+                                 .request_milli = 350,
+                                 .limit_milli = 350};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 1);
+    cluster_begin_interval(c);
+    cluster_run(c, 101);
+    assert_near(cluster_stats(c, 0)->cpu_s, 35, 1e-6);
+    assert_near((double)cluster_stats(c, 0)->periods, 1000, 0.002);
+    assert_near((double)cluster_stats(c, 0)->throttled_periods, 1000, 0.002);
+    cluster_free(c);
+}
+
+/* --- conservation ---------------------------------------------------------------------------- */
+static struct cluster_function any_function(struct random *r, struct load *l)
+{
+    at_once(l, (double)(20 + random_below(r, 300)), 5, 1 + 40 * random_uniform(r));
+    l->quantiles[1].cpu_ms *= 1 + random_uniform(r);
+    l->counts[1] = (double)random_below(r, 50);
+    l->workload.slot_count = 2;
+    return (struct cluster_function){
+        .workload = &l->workload,
+        .goal_ms = 50,
+        .replicas = (int)random_below(r, 4),
+        .request_milli = 50 + 400 * random_uniform(r),
+        .limit_milli = random_below(r, 2) ? 100 + 900 * random_uniform(r) : 0,
+        .concurrency = (int)random_below(r, 3),
+        .dispatch = (enum cluster_dispatch)random_below(r, 3),
+        .start_s = random_uniform(r),
+        .start_spread = 0.3,
+        .resize_s = random_uniform(r),
+    };
+}
+
+static void do_anything(struct random *r, struct cluster *c, size_t function)
+{
+    if (random_below(r, 2))
+        cluster_scale(c, function, (int)random_below(r, 6));
+    if (random_below(r, 2))
+        cluster_resize(c, function, 50 + 300 * random_uniform(r),
+                       random_below(r, 2) ? 100 + 900 * random_uniform(r) : 0);
+}
+
+/* Nothing is lost and nothing comes from nowhere, whatever is done to the cluster: at the end every
+ * request is done, their time in flight is the sum of latencies, and CPU used is what they asked.
+ */
+static void requests_and_cpu_are_conserved(void **state)
+{
+    (void)state;
+    struct random r = random_stream(11, 0);
+    for (int round = 0; round < 200; round++) {
+        struct load loads[3];
+        struct cluster_function functions[3];
+        struct cluster_request all[1000];
+        double cpu_ms[3] = {0};
+        size_t count[3];
+        for (size_t i = 0; i < 3; i++)
+            functions[i] = any_function(&r, &loads[i]);
+        struct cluster *c = new_cluster(NODE(1 + 3 * random_uniform(&r)), functions, 3);
+        for (size_t i = 0; i < 3; i++) {
+            count[i] = cluster_peek(c, i, 1e9, all, 1000);
+            for (size_t k = 0; k < count[i]; k++)
+                cpu_ms[i] += all[k].cpu_ms;
+        }
+        for (double at_s = 0.5; at_s < 15; at_s += 0.5) {
+            cluster_run(c, at_s);
+            for (size_t i = 0; i < 3; i++) {
+                struct cluster_state s;
+                do_anything(&r, c, i);
+                cluster_state(c, i, &s);
+                assert_int_equal(cluster_stats(c, i)->arrived,
+                                 cluster_stats(c, i)->completed + s.in_flight + s.waiting);
+                assert_int_equal(s.wanted, s.ready + s.starting + s.unscheduled);
+            }
+        }
+        for (size_t i = 0; i < 3; i++) {
+            cluster_resize(c, i, 100, 0);
+            cluster_scale(c, i, 1);
+        }
+        cluster_run(c, 2000);
+        for (size_t i = 0; i < 3; i++) {
+            const struct cluster_stats *s = cluster_stats(c, i);
+            assert_int_equal(s->completed, count[i]);
+            assert_near(s->cpu_s, cpu_ms[i] / 1000, 1e-9);
+            assert_near(s->in_flight_s, cluster_latency(c, i)->sum_s, 1e-9);
+        }
+        cluster_free(c);
+    }
+}
+
+/* --- the same again -------------------------------------------------------------------------- */
+static void run_wildly(struct cluster *c, uint64_t seed)
+{
+    struct random r = random_stream(seed, 0);
+    for (double at_s = cluster_now_s(c); at_s < 20; at_s += 0.7) {
+        cluster_run(c, at_s);
+        do_anything(&r, c, 0);
+    }
+    cluster_run(c, 30);
+}
+
+static void a_seed_gives_the_same_bits(void **state)
+{
+    (void)state;
+    struct random r = random_stream(3, 3);
+    struct load l;
+    struct cluster_function f = any_function(&r, &l);
+    f.crash_per_hour = 500;
+    struct cluster *a = new_cluster(NODE(2), &f, 1), *b = new_cluster(NODE(2), &f, 1);
+    run_wildly(a, 1);
+    run_wildly(b, 1);
+    assert_memory_equal(cluster_stats(a, 0), cluster_stats(b, 0), sizeof(struct cluster_stats));
+    assert_memory_equal(cluster_latency(a, 0), cluster_latency(b, 0),
+                        sizeof(struct cluster_latency));
+    cluster_reset(b, 5);
+    run_wildly(b, 1);
+    assert_memory_equal(cluster_stats(a, 0), cluster_stats(b, 0), sizeof(struct cluster_stats));
+    cluster_reset(b, 6);
+    run_wildly(b, 1);
+    assert_memory_not_equal(cluster_stats(a, 0), cluster_stats(b, 0), sizeof(struct cluster_stats));
+    cluster_free(a);
+    cluster_free(b);
+}
+
+static void a_clone_goes_on_alike(void **state)
+{
+    (void)state;
+    struct random r = random_stream(4, 3);
+    struct load l;
+    struct cluster_function f = any_function(&r, &l);
+    struct cluster *a = new_cluster(NODE(2), &f, 1);
+    cluster_run(a, 3.3);
+    cluster_scale(a, 0, 4);
+    struct cluster *b = cluster_clone(a);
+    run_wildly(a, 2);
+    run_wildly(b, 2);
+    assert_memory_equal(cluster_stats(a, 0), cluster_stats(b, 0), sizeof(struct cluster_stats));
+    cluster_free(a);
+    assert_int_equal(cluster_stats(b, 0)->lost, 0);
+    cluster_free(b);
+}
+
+static void what_is_done_does_not_change_the_requests(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {.workload = poisson(&l, 40, 10), .replicas = 1};
+    struct cluster_request first[512], second[512];
+    struct cluster *a = new_cluster(NODE(4), &f, 1), *b = new_cluster(NODE(4), &f, 1);
+    cluster_scale(b, 0, 7);
+    cluster_run(a, 10);
+    cluster_run(b, 10);
+    size_t n = cluster_peek(a, 0, 10, first, 512);
+    assert_int_equal(cluster_peek(b, 0, 10, second, 512), n);
+    assert_memory_equal(first, second, n * sizeof(*first));
+    cluster_begin_interval(a);
+    cluster_run(a, 20);
+    assert_int_equal(cluster_stats(a, 0)->arrived, n);
+    cluster_free(a);
+    cluster_free(b);
+}
+
+/* --- arrivals -------------------------------------------------------------------------------- */
+static void exact_slots_have_their_numbers(void **state)
+{
+    (void)state;
+    struct load l;
+    at_once(&l, 100, 60, 1);
+    l.counts[1] = 0;
+    l.counts[2] = 7;
+    l.counts[3] = 1000;
+    l.workload.slot_count = 4;
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = new_cluster(NODE(4), &f, 1);
+    for (int slot = 0; slot < 6; slot++) {
+        cluster_begin_interval(c);
+        cluster_run(c, 60 * (slot + 1));
+        assert_int_equal(cluster_stats(c, 0)->arrived, slot < 4 ? (uint64_t)l.counts[slot] : 0);
+    }
+    cluster_free(c);
+    l.workload.repeat = true;
+    c = new_cluster(NODE(4), &f, 1);
+    cluster_run(c, 240 * 10);
+    assert_int_equal(cluster_stats(c, 0)->arrived, 11070);
+    cluster_free(c);
+}
+
+/* Evenly at random within the slot: Kolmogorov's distance to the uniform distribution. */
+static void exact_slots_spread_evenly(void **state)
+{
+    (void)state;
+    static struct cluster_request all[20000];
+    struct load l;
+    at_once(&l, 20000, 60, 1);
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = new_cluster(NODE(4), &f, 1);
+    assert_int_equal(cluster_peek(c, 0, 60, all, 20000), 20000);
+    double worst = 0;
+    for (int i = 0; i < 20000; i++)
+        worst = fmax(worst, fabs(all[i].arrives_s / 60 - (i + 0.5) / 20000));
+    assert_true(worst < 1.95 / sqrt(20000)); /* 0.1 % level */
+    cluster_free(c);
+}
+
+static void demands_follow_their_quantiles(void **state)
+{
+    (void)state;
+    static struct cluster_request all[40000];
+    struct load l;
+    at_once(&l, 40000, 60, 1);
+    l.quantiles[0] = (struct trace_quantile){0, 2};
+    l.quantiles[1] = (struct trace_quantile){0.5, 10};
+    l.quantiles[2] = (struct trace_quantile){0.99, 50};
+    l.quantiles[3] = (struct trace_quantile){1, 200};
+    l.workload.quantile_count = 4;
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = new_cluster(NODE(4), &f, 1);
+    size_t below[3] = {0};
+    assert_int_equal(cluster_peek(c, 0, 60, all, 40000), 40000);
+    for (int i = 0; i < 40000; i++) {
+        below[0] += all[i].cpu_ms < 10;
+        below[1] += all[i].cpu_ms < 50;
+        below[2] += all[i].cpu_ms < 30;
+        assert_true(all[i].cpu_ms >= 2 && all[i].cpu_ms <= 200);
+    }
+    assert_near((double)below[0] / 40000, 0.5, 0.02);
+    assert_near((double)below[1] / 40000, 0.99, 0.002);
+    assert_near((double)below[2] / 40000, 0.745, 0.02);
+    cluster_free(c);
+}
+
+/* --- the life of replicas -------------------------------------------------------------------- */
+static struct cluster_state state_of(const struct cluster *c)
+{
+    struct cluster_state s;
+    cluster_state(c, 0, &s);
+    return s;
+}
+
+static void replicas_start_after_their_delay(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {
+        .workload = poisson(&l, 10, 1), .replicas = 1, .request_milli = 500, .start_s = 2};
+    struct cluster *c = new_cluster(NODE(4), &f, 1);
+    cluster_run(c, 10);
+    cluster_scale(c, 0, 3);
+    cluster_run(c, 11.9);
+    assert_int_equal(state_of(c).ready, 1);
+    assert_int_equal(state_of(c).starting, 2);
+    cluster_run(c, 12.1);
+    assert_int_equal(state_of(c).ready, 3);
+    assert_near(cluster_stats(c, 0)->requested_cpu_s, 0.5 * (10 + 3 * 2.1), 1e-9);
+    assert_near(cluster_stats(c, 0)->replica_s, 10 + 3 * 2.1, 1e-9);
+    cluster_free(c);
+}
+
+static void without_room_replicas_wait_for_it(void **state)
+{
+    (void)state;
+    struct load a, b;
+    const struct cluster_function functions[] = {
+        {.workload = poisson(&a, 10, 1), .replicas = 1, .request_milli = 900, .start_s = 1},
+        {.workload = poisson(&b, 10, 1), .replicas = 1, .request_milli = 900},
+    };
+    struct cluster *c = new_cluster(NODE(2), functions, 2);
+    cluster_scale(c, 0, 2);
+    cluster_run(c, 5);
+    assert_int_equal(state_of(c).unscheduled, 1);
+    cluster_scale(c, 1, 0);
+    cluster_run(c, 5.5);
+    assert_int_equal(state_of(c).starting, 1);
+    cluster_run(c, 6.5);
+    assert_int_equal(state_of(c).ready, 2);
+    cluster_free(c);
+}
+
+static void a_resize_takes_its_time_and_its_room(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_replica r;
+    struct cluster_function f = {.workload = poisson(&l, 10, 1),
+                                 .replicas = 1,
+                                 .request_milli = 500,
+                                 .limit_milli = 500,
+                                 .resize_s = 0.5};
+    struct cluster *c = new_cluster(NODE(1), &f, 1);
+    cluster_resize(c, 0, 800, 900);
+    cluster_run(c, 0.4);
+    cluster_replicas(c, 0, &r, 1);
+    assert_near(r.request_milli, 500, 0);
+    assert_int_equal(state_of(c).resizing, 1);
+    cluster_run(c, 0.6);
+    cluster_replicas(c, 0, &r, 1);
+    assert_near(r.request_milli, 800, 0);
+    assert_near(r.limit_milli, 900, 0);
+    cluster_resize(c, 0, 1500, 1500); /* more than the node has */
+    cluster_run(c, 60);
+    cluster_replicas(c, 0, &r, 1);
+    assert_near(r.request_milli, 800, 0);
+    cluster_resize(c, 0, 1000, 1000);
+    cluster_run(c, 61);
+    assert_int_equal(state_of(c).resizing, 0);
+    cluster_free(c);
+}
+
+static void replicas_that_go_finish_their_requests(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {
+        .workload = at_once(&l, 8, 0.001, 1000), .replicas = 2, .dispatch = CLUSTER_ROUND_ROBIN};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 0.5);
+    cluster_scale(c, 0, 1);
+    assert_int_equal(state_of(c).draining, 1);
+    cluster_run(c, 1.1);
+    assert_int_equal(state_of(c).draining, 0);
+    assert_int_equal(state_of(c).ready, 1);
+    assert_int_equal(cluster_stats(c, 0)->completed, 8);
+    assert_int_equal(cluster_stats(c, 0)->lost, 0);
+    cluster_free(c);
+}
+
+/* The first request after a pause of zero replicas waits for the start and pays the cold start. */
+static void from_zero_requests_wait_and_pay_the_cold_start(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {.workload = at_once(&l, 1, 1e-9, 50),
+                                 .goal_ms = 100,
+                                 .start_s = 2,
+                                 .cold_cpu_ms = 400,
+                                 .overhead_ms = 3};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 10);
+    assert_int_equal(state_of(c).waiting, 1);
+    assert_int_equal(state_of(c).overdue, 1);
+    cluster_scale(c, 0, 1);
+    cluster_run(c, 20);
+    assert_near(mean_ms(c, 0), 10000 + 2000 + 450 + 3, 1e-6);
+    assert_int_equal(cluster_stats(c, 0)->late, 1);
+    cluster_free(c);
+}
+
+static void crashes_come_at_their_rate_and_lose_requests(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {
+        .workload = poisson(&l, 50, 10), .replicas = 4, .start_s = 1, .crash_per_hour = 60};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 36000);
+    const struct cluster_stats *s = cluster_stats(c, 0);
+    /* up for a minute on average, then a second to start */
+    assert_near(s->crashes, 4 * 36000 / 61.0, 0.06);
+    assert_near((double)s->lost / s->crashes, 50 * 0.010 / 4, 0.25); /* Little, on one replica */
+    cluster_free(c);
+}
+
+static void beyond_its_memory_a_replica_is_killed(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {.workload = at_once(&l, 5, 0.001, 1000),
+                                 .replicas = 1,
+                                 .start_s = 1,
+                                 .memory_limit_bytes = 100,
+                                 .memory_base_bytes = 60,
+                                 .memory_per_request_bytes = 10};
+    struct cluster *c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 0.5);
+    assert_int_equal(cluster_stats(c, 0)->memory_kills, 1);
+    assert_int_equal(cluster_stats(c, 0)->lost, 5);
+    assert_int_equal(state_of(c).starting, 1);
+    cluster_free(c);
+    f.memory_limit_bytes = 110;
+    c = new_cluster(NODE(8), &f, 1);
+    cluster_run(c, 5);
+    assert_int_equal(cluster_stats(c, 0)->completed, 5);
+    cluster_free(c);
+}
+
+static void requests_go_where_dispatch_says(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_replica r[4];
+    struct cluster_function f = {.workload = at_once(&l, 8, 0.001, 1e6), .replicas = 4};
+    for (f.dispatch = CLUSTER_ROUND_ROBIN; f.dispatch <= CLUSTER_LEAST_LOADED; f.dispatch++) {
+        struct cluster *c = new_cluster(NODE(100), &f, 1);
+        cluster_run(c, 1);
+        assert_int_equal(cluster_replicas(c, 0, r, 4), 4);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(r[i].in_flight, 2);
+        cluster_free(c);
+    }
+    f.concurrency = 1;
+    f.dispatch = CLUSTER_RANDOM;
+    struct cluster *c = new_cluster(NODE(100), &f, 1);
+    cluster_run(c, 1);
+    assert_int_equal(state_of(c).in_flight, 4);
+    assert_int_equal(state_of(c).waiting, 4);
+    cluster_free(c);
+}
+
+static void settings_that_cannot_be_are_named(void **state)
+{
+    (void)state;
+    struct load l;
+    struct error err;
+    struct cluster_function f = {.workload = poisson(&l, 1, 1), .start_s = -1};
+    struct cluster_config config = {.functions = &f, .function_count = 1};
+    assert_null(cluster_new(&config, &err));
+    assert_non_null(strstr(err.message, "functions[0].start_s is -1"));
+    f.start_s = NAN;
+    assert_null(cluster_new(&config, &err));
+    f.start_s = 0;
+    f.workload = always_ms(&l, 1);
+    l.workload.quantile_count = 0;
+    assert_null(cluster_new(&config, &err));
+    assert_non_null(strstr(err.message, "no CPU demand"));
+    l.workload.quantile_count = 2;
+    config.nodes = NODE(0);
+    config.node_count = 1;
+    assert_null(cluster_new(&config, &err));
+    assert_non_null(strstr(err.message, "nodes[0]"));
+    config.function_count = 0;
+    assert_null(cluster_new(&config, &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mm1_ps_has_the_mean_of_theory),
+        cmocka_unit_test(mg1_ps_is_insensitive),
+        cmocka_unit_test(md1_in_a_queue_has_the_mean_of_theory),
+        cmocka_unit_test(mmc_has_the_mean_of_theory),
+        cmocka_unit_test(replicas_with_a_core_each_are_separate_queues),
+        cmocka_unit_test(quantiles_are_those_of_theory),
+        cmocka_unit_test(shares_are_those_of_the_example),
+        cmocka_unit_test(unused_shares_go_to_others),
+        cmocka_unit_test(a_lone_request_bursts_through_its_quota),
+        cmocka_unit_test(a_busy_replica_uses_its_limit_and_no_more),
+        cmocka_unit_test(requests_and_cpu_are_conserved),
+        cmocka_unit_test(a_seed_gives_the_same_bits),
+        cmocka_unit_test(a_clone_goes_on_alike),
+        cmocka_unit_test(what_is_done_does_not_change_the_requests),
+        cmocka_unit_test(exact_slots_have_their_numbers),
+        cmocka_unit_test(exact_slots_spread_evenly),
+        cmocka_unit_test(demands_follow_their_quantiles),
+        cmocka_unit_test(replicas_start_after_their_delay),
+        cmocka_unit_test(without_room_replicas_wait_for_it),
+        cmocka_unit_test(a_resize_takes_its_time_and_its_room),
+        cmocka_unit_test(replicas_that_go_finish_their_requests),
+        cmocka_unit_test(from_zero_requests_wait_and_pay_the_cold_start),
+        cmocka_unit_test(crashes_come_at_their_rate_and_lose_requests),
+        cmocka_unit_test(beyond_its_memory_a_replica_is_killed),
+        cmocka_unit_test(requests_go_where_dispatch_says),
+        cmocka_unit_test(settings_that_cannot_be_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
