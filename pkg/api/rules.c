@@ -75,6 +75,18 @@ const char *format_label(const char *text)
                             "beginning and ending with a letter or digit";
 }
 
+const char *format_recommender(const char *text)
+{
+    const char *end = word_end(text);
+
+    while (end && *end == '+')
+        end = word_end(end + 1);
+    return end && *end == '\0' && end - text <= 63 ? NULL
+                                                   : "is not a recommender's name: 1 to 63 "
+                                                     "lower-case letters, digits and '-', in words "
+                                                     "joined by '+'";
+}
+
 const char *format_container(const char *text)
 {
     return strcmp(text, "*") == 0 || is_label(text)

@@ -165,7 +165,7 @@ static const struct field update_policy[] = {
 };
 
 static const struct field recommender_members[] = {
-    {.name = "name", .type = FIELD_STRING, .required = true, .format = format_label},
+    {.name = "name", .type = FIELD_STRING, .required = true, .format = format_recommender},
     END,
 };
 static const struct field recommender = {.type = FIELD_OBJECT, .members = recommender_members};

@@ -49,6 +49,7 @@ const char *format_kind(const char *text);
 const char *format_own_api_version(const char *text);
 const char *format_own_kind(const char *text);
 const char *format_label(const char *text);
+const char *format_recommender(const char *text);
 const char *format_container(const char *text);
 const char *format_subdomain(const char *text);
 const char *format_latency(const char *text);

@@ -28,12 +28,14 @@ struct history {
     } containers[RECOMMEND_MAX_CONTAINERS];
     size_t count;
     double cpu_half_life_s;
+    double observed_s; /* NaN: never */
 };
 
 struct history *recommend_history_new(double cpu_half_life_s)
 {
     struct history *history = xcalloc(1, sizeof(*history));
     history->cpu_half_life_s = cpu_half_life_s;
+    history->observed_s = NAN;
     return history;
 }
 
@@ -132,6 +134,9 @@ void recommend_history_add(struct history *history, const char *container,
 
 void recommend_history_observe(struct history *history, const struct observation *seen)
 {
+    if (seen->now_s == history->observed_s)
+        return; /* asked twice */
+    history->observed_s = seen->now_s;
     for (size_t c = 0; c < seen->container_count; c++) {
         const struct recommend_container *container = &seen->containers[c];
         for (size_t p = 0; p < seen->pod_count; p++) {
@@ -147,6 +152,13 @@ void recommend_history_observe(struct history *history, const struct observation
                                       usage[RECOMMEND_MEMORY]);
         }
     }
+}
+
+double recommend_history_percentile(const struct history *history, const char *container,
+                                    enum recommend_resource resource, double q)
+{
+    const struct series *s = container ? find(history, container, resource) : NULL;
+    return s && s->histogram ? recommend_histogram_percentile(s->histogram, q) : NAN;
 }
 
 struct history_estimate recommend_history_estimate(const struct history *history,

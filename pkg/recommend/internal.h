@@ -1,4 +1,4 @@
-/* Shared by the files of the threshold recommender. */
+/* Shared by the recommenders. */
 #ifndef FAASRL_RECOMMEND_INTERNAL_H
 #define FAASRL_RECOMMEND_INTERNAL_H
 
@@ -22,6 +22,24 @@ struct history_estimate { /* VPA's percentiles of usage, without a margin; NaN: 
 struct history_estimate recommend_history_estimate(const struct history *history,
                                                    const char *container,
                                                    enum recommend_resource resource);
+/* Any share of the weight, without a margin; NaN: nothing known. */
+double recommend_history_percentile(const struct history *history, const char *container,
+                                    enum recommend_resource resource, double q);
+
+/* --- figures of the last while (window.c) ---------------------------------------------------- */
+struct window; /* samples no older than a span */
+
+struct window *recommend_window_new(double span_s);
+void recommend_window_free(struct window *w);
+/* The value stands for the covers_s up to time_s. A second one of the same time takes the place of
+ * the first: a recommender may be asked twice. */
+void recommend_window_add(struct window *w, double time_s, double covers_s, double value);
+/* Of samples later than after_s; NaN: there is none (the sum is then 0). */
+double recommend_window_max(const struct window *w, double after_s);
+double recommend_window_min(const struct window *w, double after_s);
+double recommend_window_sum(const struct window *w, double after_s);
+double recommend_window_mean(const struct window *w, double after_s); /* over time */
+double recommend_window_last_s(const struct window *w);               /* of the newest sample */
 
 /* --- one decision (threshold.c) -------------------------------------------------------------- */
 #define VPA_MARGIN 1.15 /* of VPA, on top of the percentile */
@@ -78,12 +96,114 @@ static inline double size_of(const struct recommend_container *c)
     return is_amount(request) ? request : c->min[RECOMMEND_CPU];
 }
 
+/* --- what recommenders have in common (amounts.c) -------------------------------------------- */
+/* The parameters, or their usual values where params is NULL. */
+void recommend_params_fill(const struct recommender *recommender, const double *params,
+                           double *values);
+/* Fails when nothing can be said of such an observation by anyone. */
+int recommend_check(const struct observation *seen, struct error *err);
+/* Rounded up, but for what is whole but for rounding. */
+int recommend_whole(double replicas);
+int recommend_ready(const struct observation *seen);
+/* Requests in flight, all pods. Where nobody counts them, as many as Little's law gives with the
+ * latency at the goal's percentile: too many rather than too few. NaN: unknown. */
+double recommend_concurrency(const struct observation *seen);
+
+/* Whole milli-cores, tens above 100m: a size that people would write. */
+double recommend_round_cpu(double milli);
+double recommend_within(const struct recommend_container *c, enum recommend_resource r,
+                        double amount);
+/* The factor at which the weighted, bounded CPU sizes of our containers add up to the pod's. */
+double recommend_split_factor(const struct observation *seen, const double *weights,
+                              double pod_cpu);
+
+struct pod_size { /* CPU of our containers together */
+    bool ours;    /* there is at least one to size */
+    double now, min, max;
+};
+struct pod_size recommend_pod_size(const struct observation *seen);
+
+void recommend_nothing(struct recommendation *out); /* every amount NaN */
+/* All as it is, as far as bounds allow; the setters below change it, within bounds. */
+void recommend_keep(const struct observation *seen, struct recommendation *out);
+void recommend_set_replicas(const struct observation *seen, int replicas,
+                            struct recommendation *out);
+void recommend_set_size(const struct observation *seen, size_t container, enum recommend_resource r,
+                        double amount, struct recommendation *out);
+/* CPU of all our containers together, shared in proportion to what they have. */
+void recommend_set_pod_cpu(const struct observation *seen, double milli,
+                           struct recommendation *out);
+
+/* --- HPA's pace (pace.c) ---------------------------------------------------------------------- */
+struct pace;
+
+struct pace *recommend_pace_new(double window_s);
+void recommend_pace_free(struct pace *p);
+/* How many of the replicas asked for HPA lets come about now. Sets *note where that is why not. */
+int recommend_pace(struct pace *p, const struct observation *seen, int asked, const char **note);
+
+/* --- VPA's sizes (vpa.c) --------------------------------------------------------------------- */
+struct vpa_rule {
+    const struct history *history;
+    double percentile, margin; /* 90, 0.15 */
+    double least_milli;        /* of a container, besides its bounds */
+};
+/* Sets the size of each of our containers that has a past; false: none has. */
+bool recommend_vpa_sizes(const struct vpa_rule *rule, const struct observation *seen,
+                         struct recommendation *out);
+
+/* --- a queue model of one replica (queue.c) -------------------------------------------------- */
+struct queue_load {
+    double rate;           /* requests per second, at random times */
+    double mean_s, tail_s; /* CPU time of a request: its mean and a quantile */
+    double tail_score;     /* of that quantile in the normal distribution; 2.326 for p99 */
+    double goal_s;
+};
+/* The share of requests that take longer than the goal. */
+double recommend_queue_late(const struct queue_load *load, double cores);
+/* The CPU time that a request has got which took wait_s, of a replica with so many cores busy. */
+double recommend_queue_served(double cores, double busy, double wait_s);
+/* The tail with which so many requests as the quantile leaves take longer than goal_s. */
+double recommend_queue_tail(const struct queue_load *load, double cores);
+double recommend_queue_score(double quantile); /* 2.326 of 0.99 */
+
+/* --- what a request costs (demand.c) --------------------------------------------------------- */
+struct demand_memory;
+
+struct demand_sample {
+    double time_s, span_s; /* the figures are means of the span_s before */
+    double window_s;       /* but the tail is of this much */
+    double quantile;       /* 0.99 */
+    double requests_per_s, used_milli;
+    int pods;
+    double tail_s; /* CPU time of a request at the quantile; NaN: unknown */
+};
+
+struct demand_estimate {
+    double mean_s, tail_s; /* CPU time; NaN: unknown */
+};
+
+struct demand_memory *recommend_demand_new(void);
+void recommend_demand_free(struct demand_memory *m);
+void recommend_demand_learn(struct demand_memory *m, const struct demand_sample *s);
+struct demand_estimate recommend_demand_estimate(const struct demand_memory *m, double quantile,
+                                                 double goal_s);
+
+/* --- how many will come (forecast.c) --------------------------------------------------------- */
+struct forecast;
+
+struct forecast *recommend_forecast_new(double memory_s, double hold_s);
+void recommend_forecast_free(struct forecast *f);
+/* The rate to be ready for, without a margin, after an interval of span_s with this rate. */
+double recommend_forecast(struct forecast *f, double time_s, double span_s, double rate);
+
 /* --- the amounts of each container (sizes.c) ------------------------------------------------- */
 void recommend_sizes_fill(const struct judgement *j, struct recommendation *out);
 
 /* --- why (reason.c) -------------------------------------------------------------------------- */
 struct reason {
     const struct observation *seen;
+    const char *situation; /* what leads to the decision; NULL: latency and the metric below */
     const struct recommend_metric *lead; /* the metric that asks for most, NULL: none has figures */
     bool latency_known;
     const char *note; /* why nothing changes, or NULL */

@@ -138,7 +138,10 @@ static int say_sizes(const struct reason *why, enum recommend_resource resource,
 void recommend_reason_write(const struct reason *why, struct recommendation *out)
 {
     out->reason[0] = '\0';
-    say_situation(why, out);
+    if (why->situation)
+        say(out, "%s", why->situation);
+    else
+        say_situation(why, out);
     const char *separator = out->reason[0] ? ": " : "";
     int changed = 0;
     if (out->replicas != why->seen->replicas_wanted) {

@@ -54,6 +54,7 @@ struct observation {
     double now_s; /* any clock that only goes forward */
     enum recommend_latency latency_state;
     double percentile, goal_ms, latency_ms, requests_per_s;
+    double concurrency;      /* requests in flight or waiting, mean of the window; NaN: unknown */
     double throttled;        /* share of CFS periods throttled, 0..1, NaN: unknown */
     double since_increase_s; /* since replicas or CPU last grew by our hand; INFINITY: never */
     double latency_window_s; /* latency_ms looks back this far */
@@ -88,10 +89,23 @@ struct recommendation {
 const char *recommend_print_amount(enum recommend_resource resource, double amount, char text[32]);
 
 /* --- recommenders --------------------------------------------------------------------------- */
+struct recommend_param { /* something that can be tuned */
+    const char *name, *help;
+    double value;     /* unless told otherwise; 0 outside low..high: see help */
+    double low, high; /* what is sensible, and what tuning searches */
+};
+
 struct recommender {
-    const char *name;
-    /* The memory of one MPA; what was seen memory_s ago counts half of what is seen now. */
-    void *(*create)(double memory_s);
+    const char *name, *summary;
+    const struct recommend_param *params;
+    size_t param_count;
+    double interval_s; /* how often it wants to be asked; 0: as often as the installation asks */
+    /* It has windows of its own, so that in simulations nothing but bounds is laid on top unless an
+     * MPA states a behavior. */
+    bool damps_itself;
+    /* The memory of one MPA; what was seen memory_s ago counts half of what is seen now. params are
+     * in the order of the table above; NULL: their usual values. */
+    void *(*create)(double memory_s, const double *params);
     void (*destroy)(void *self);
     /* A usage figure from the past, oldest first, to begin with more than nothing. Optional. */
     void (*remember)(void *self, const char *container, enum recommend_resource resource,
@@ -101,7 +115,12 @@ struct recommender {
                      struct error *err);
 };
 const struct recommender *recommend_find(const char *name); /* NULL when it is not one of ours */
+/* All of them, NULL-terminated. */
+extern const struct recommender *const recommend_all[];
 extern const struct recommender recommend_threshold;
+/* The baselines; docs/baselines.md tells what each does and where it is from. */
+extern const struct recommender recommend_fixed, recommend_hpa, recommend_kpa, recommend_vpa,
+    recommend_hpa_vpa, recommend_ensure, recommend_greedy, recommend_feedforward;
 
 /* --- parts of the threshold recommender, each a contract of its own ------------------------- */
 /* HPA v2's rule for one metric: how many replicas, with its treatment of unready and missing pods

@@ -3,14 +3,18 @@
 
 #include <string.h>
 
-static const struct recommender *const recommenders[] = {
-    &recommend_threshold,
+const struct recommender *const recommend_all[] = {
+    &recommend_threshold,   &recommend_fixed,
+    &recommend_hpa,         &recommend_kpa,
+    &recommend_vpa,         &recommend_hpa_vpa,
+    &recommend_ensure,      &recommend_greedy,
+    &recommend_feedforward, NULL,
 };
 
 const struct recommender *recommend_find(const char *name)
 {
-    for (size_t i = 0; name && i < ARRAY_LEN(recommenders); i++)
-        if (strcmp(recommenders[i]->name, name) == 0)
-            return recommenders[i];
+    for (size_t i = 0; name && recommend_all[i]; i++)
+        if (strcmp(recommend_all[i]->name, name) == 0)
+            return recommend_all[i];
     return NULL;
 }

@@ -5,48 +5,10 @@
 #define MEMORY_MIN_DAYS 0.5 /* VPA's updater leaves pods younger than this, within bounds */
 #define MI              1048576.0
 
-/* Whole milli-cores, tens above 100m: a size that people would write. */
-static double round_cpu(double milli)
-{
-    double unit = milli > 100 ? 10 : 1;
-    return ceil(milli / unit - SLACK) * unit;
-}
-
-static double within_bounds(const struct recommend_container *c, enum recommend_resource r,
-                            double amount)
-{
-    return clamp(amount, c->min[r], c->max[r]);
-}
-
 static double weight_of(const struct judgement *j, const struct recommend_container *c)
 {
     double p90 = recommend_history_estimate(j->history, c->name, RECOMMEND_CPU).p90;
     return is_amount(p90) ? p90 : size_of(c);
-}
-
-static double sum_at(const struct judgement *j, const double *weights, double factor)
-{
-    double sum = 0;
-    for (size_t i = 0; i < j->seen->container_count; i++)
-        if (j->seen->containers[i].controlled[RECOMMEND_CPU])
-            sum += within_bounds(&j->seen->containers[i], RECOMMEND_CPU, weights[i] * factor);
-    return sum;
-}
-
-/* The factor at which the weighted, bounded sizes add up to the pod's. */
-static double split_factor(const struct judgement *j, const double *weights, double pod_cpu)
-{
-    double low = 0, high = 1;
-    while (sum_at(j, weights, high) < pod_cpu && high < 1e12)
-        high *= 2;
-    for (int i = 0; i < 100; i++) {
-        double middle = (low + high) / 2;
-        if (sum_at(j, weights, middle) < pod_cpu)
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
 }
 
 /* VPA's bounds: wide with little history, narrow with much. */
@@ -59,8 +21,8 @@ static void fill_range(const struct judgement *j, size_t i, enum recommend_resou
     double target = out->containers[i].target[r];
     double lower = e.p50 * margin * pow(1 + 0.001 / e.days, -2);
     double upper = e.p95 * margin * (1 + 1 / e.days);
-    lower = isnan(lower) ? c->min[r] : within_bounds(c, r, lower);
-    upper = isnan(upper) ? c->max[r] : within_bounds(c, r, upper);
+    lower = isnan(lower) ? c->min[r] : recommend_within(c, r, lower);
+    upper = isnan(upper) ? c->max[r] : recommend_within(c, r, upper);
     out->containers[i].lower[r] = fmin(lower, target);
     out->containers[i].upper[r] = fmax(upper, target);
 }
@@ -74,16 +36,17 @@ static void size_cpu(const struct judgement *j, struct recommendation *out)
             total += weights[i] = weight_of(j, c);
     }
     bool changes = j->pod_cpu != j->cpu;
-    double factor = changes ? split_factor(j, weights, j->pod_cpu) : 0;
+    double factor = changes ? recommend_split_factor(j->seen, weights, j->pod_cpu) : 0;
     for (size_t i = 0; i < j->seen->container_count; i++) {
         const struct recommend_container *c = &j->seen->containers[i];
         if (!c->controlled[RECOMMEND_CPU])
             continue;
-        double size = changes ? round_cpu(weights[i] * factor) : size_of(c);
+        double size = changes ? recommend_round_cpu(weights[i] * factor) : size_of(c);
         if (weights[i] * factor < size_of(c) && size > size_of(c))
             size = size_of(c); /* rounding up must not turn a shrink around */
-        double uncapped = changes ? round_cpu(j->uncapped * weights[i] / total) : size_of(c);
-        out->containers[i].target[RECOMMEND_CPU] = within_bounds(c, RECOMMEND_CPU, size);
+        double uncapped =
+            changes ? recommend_round_cpu(j->uncapped * weights[i] / total) : size_of(c);
+        out->containers[i].target[RECOMMEND_CPU] = recommend_within(c, RECOMMEND_CPU, size);
         out->containers[i].uncapped[RECOMMEND_CPU] = uncapped;
         fill_range(j, i, RECOMMEND_CPU, out);
     }
@@ -120,16 +83,13 @@ static void size_memory(const struct judgement *j, size_t i, struct recommendati
                  size <= now * (1 + j->seen->tolerance_up) && now >= least;
     if (too_soon || small)
         size = now;
-    out->containers[i].target[RECOMMEND_MEMORY] = within_bounds(c, RECOMMEND_MEMORY, size);
+    out->containers[i].target[RECOMMEND_MEMORY] = recommend_within(c, RECOMMEND_MEMORY, size);
     fill_range(j, i, RECOMMEND_MEMORY, out);
 }
 
 void recommend_sizes_fill(const struct judgement *j, struct recommendation *out)
 {
-    for (size_t i = 0; i < RECOMMEND_MAX_CONTAINERS; i++)
-        for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++)
-            out->containers[i].target[r] = out->containers[i].lower[r] =
-                out->containers[i].upper[r] = out->containers[i].uncapped[r] = NAN;
+    recommend_nothing(out);
     out->container_count = j->seen->container_count;
     size_cpu(j, out);
     for (size_t i = 0; i < j->seen->container_count; i++)

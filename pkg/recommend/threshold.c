@@ -11,12 +11,6 @@
 #define THROTTLED_LITTLE        0.05
 #define IDLE_RATIO              0.5 /* of the utilisation target: CPU is not what is short */
 
-static int whole(double replicas)
-{
-    double up = ceil(replicas - SLACK * fmax(replicas, 1));
-    return up >= INT32_MAX ? INT32_MAX : up < 0 ? 0 : (int)up;
-}
-
 static void sum_cpu(struct judgement *j)
 {
     for (size_t i = 0; i < j->seen->container_count; i++) {
@@ -187,7 +181,7 @@ static int replicas_needed(const struct judgement *j, double cpu)
     double most = 0;
     for (size_t i = 0; i < j->demand_count; i++)
         most = fmax(most, j->demands[i].total / (cpu + j->demands[i].other));
-    return whole(most);
+    return recommend_whole(most);
 }
 
 /* VPA's target for all our containers, but never so tight that the utilisation target is missed. */
@@ -216,10 +210,10 @@ static void decide_replicas_only(struct judgement *j)
     int n = j->seen->replicas_wanted;
     int wanted = j->valid > 0 ? j->flat : n;
     if (j->pressure > 1)
-        wanted = at_least(wanted, whole(n * j->pressure));
+        wanted = at_least(wanted, recommend_whole(n * j->pressure));
     if (wanted < n) {
         explain_no_shrink(j);
-        wanted = j->may_shrink ? at_least(wanted, whole(n * j->shrink_floor)) : n;
+        wanted = j->may_shrink ? at_least(wanted, recommend_whole(n * j->shrink_floor)) : n;
     }
     j->replicas = wanted;
 }
@@ -244,7 +238,7 @@ static void shrink_or_hold(struct judgement *j, double needed)
         explain_no_shrink(j);
     j->replicas = n;
     if (j->may_shrink)
-        j->replicas = at_least(replicas_needed(j, j->cpu), whole(n * j->shrink_floor));
+        j->replicas = at_least(replicas_needed(j, j->cpu), recommend_whole(n * j->shrink_floor));
     if (j->replicas > n)
         j->replicas = n;
     j->replicas = at_least(j->replicas, j->may_shrink ? least : at_least(n, least));
@@ -280,16 +274,6 @@ static void decide(struct judgement *j)
 }
 
 /* --- the recommender ------------------------------------------------------------------------ */
-static int check(const struct observation *seen, struct error *err)
-{
-    if (seen->container_count > RECOMMEND_MAX_CONTAINERS ||
-        seen->metric_count > RECOMMEND_MAX_METRICS)
-        return error_set(err, ERROR_TOO_LARGE, "too many containers or metrics");
-    if (seen->replicas_wanted <= 0)
-        return error_set(err, ERROR_UNAVAILABLE, "no figures: no replicas are wanted");
-    return 0;
-}
-
 static int threshold_recommend(void *self, const struct observation *seen,
                                struct recommendation *out, struct error *err)
 {
@@ -302,7 +286,7 @@ static int threshold_recommend(void *self, const struct observation *seen,
         .may_shrink = true,
         .pressure = 1,
     };
-    if (check(seen, err) < 0)
+    if (recommend_check(seen, err) < 0)
         return -1;
     recommend_history_observe(history, seen);
     struct error why = {0};
@@ -322,8 +306,9 @@ static int threshold_recommend(void *self, const struct observation *seen,
     return 0;
 }
 
-static void *threshold_create(double memory_s)
+static void *threshold_create(double memory_s, const double *params)
 {
+    (void)params;
     return recommend_history_new(memory_s);
 }
 
@@ -340,6 +325,7 @@ static void threshold_remember(void *self, const char *container, enum recommend
 
 const struct recommender recommend_threshold = {
     .name = "threshold",
+    .summary = "HPA's and VPA's rules joined, and the latency goal on top",
     .create = threshold_create,
     .destroy = threshold_destroy,
     .remember = threshold_remember,

@@ -123,6 +123,7 @@ GOOD = {
     "alpha group": {"spec.scaleTargetRef.apiVersion": "example.com/v2alpha1"},
     "explicit null": {"spec.constraints.global.behavior": None},
     "unknown recommender": {"spec.recommenders.0.name": "someone-else"},
+    "two in one": {"spec.recommenders.0.name": "hpa+vpa"},
     "mode Off": {"spec.policy.updateMode": "Off"},
     "long name": {"metadata.name": "-".join(["a23456789"] * 7)},
     "status in a manifest": {"status": {"currentReplicas": 1}},

@@ -384,7 +384,8 @@ static const struct bad {
     {"spec.policy.updateMode", "Recreate", "spec.policy.updateMode", "Off, Initial, Auto"},
     {"spec.recommenders", "[]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders", "[{name: a}, {name: b}]", "spec.recommenders", "1 to 1"},
-    {"spec.recommenders.0.name", "PPO", "spec.recommenders[0].name", "DNS label"},
+    {"spec.recommenders.0.name", "PPO", "spec.recommenders[0].name", "recommender's name"},
+    {"spec.recommenders.0.name", "hpa+", "spec.recommenders[0].name", "recommender's name"},
 };
 
 static bool has_finding(const struct api_findings *findings, bool warning, const char *field,
@@ -443,6 +444,7 @@ static const struct {
     {"spec.policy", "{}"},
     {"spec.policy", ""},
     {"spec.recommenders", ""},
+    {"spec.recommenders.0.name", "hpa+vpa"},
     {"status", "[what, ever]"},
     {"metadata.name", "a23456789-123456789-123456789-123456789-123456789-123456789-123456789"},
 };

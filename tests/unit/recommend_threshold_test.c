@@ -66,7 +66,7 @@ static void set_latency(struct scene *s, enum recommend_latency latency_state, d
 static struct scene *new_scene(int replicas, double cpu, double usage, double latency_ms)
 {
     struct scene *s = xcalloc(1, sizeof(*s));
-    s->self = recommend_threshold.create(600);
+    s->self = recommend_threshold.create(600, NULL);
     s->seen = (struct observation){
         .now_s = 1000,
         .percentile = 99,

@@ -1,0 +1,203 @@
+/* How many requests are late, by theory rather than by trial.
+ *
+ * A replica runs its requests side by side, one core each at most, until the CFS quota of the
+ * period is used up. A request of demand s that comes at phase u of a period is late when its own
+ * demand and what others take from it until the goal do not fit into the quota of that time:
+ *
+ *     s + V > K(u, goal)   or   s > A(u, goal)
+ *
+ * K is the quota of the periods that the request can wait for, A what a lone request can make of
+ * them. V is the work of others that come near it: as much on average as comes between the period's
+ * begin and the goal, so that long requests take the s / (1 - load) of M/G/1-PS, and with the
+ * spread of pieces no larger than s, because processor sharing gives nobody more than the request
+ * itself gets. For short requests it is the chance that a period is used up. Demands are taken as
+ * lognormal, V too. */
+#include "recommend/internal.h"
+
+#define PERIOD_S 0.1
+#define PHASES   3
+#define LEVELS   12
+#define TINY     1e-12
+
+/* Requests in slices by demand: the normal score of the middle one, and the share of all. Fine
+ * where it matters whether a request is late. */
+static const struct {
+    double score, weight;
+} levels[LEVELS] = {
+    {-0.6745, 0.5},   {0.3186, 0.25},   {0.8871, 0.125},  {1.3180, 0.0625},
+    {1.6759, 0.0300}, {1.9600, 0.0145}, {2.2040, 0.0080}, {2.3979, 0.0040},
+    {2.5758, 0.0025}, {2.7944, 0.0020}, {3.1214, 0.0010}, {3.5401, 0.0005},
+};
+
+static double above(double score) /* P(Z > score) */
+{
+    return 0.5 * erfc(score * M_SQRT1_2);
+}
+
+/* P(X > x) for a lognormal X with these moments. */
+static double lognormal_above(double mean, double second, double x)
+{
+    if (x <= 0)
+        return 1;
+    double var = log(fmax(second / (mean * mean), 1 + TINY));
+    return above((log(x / mean) + var / 2) / sqrt(var));
+}
+
+/* --- demand ---------------------------------------------------------------------------------- */
+struct shape { /* of the lognormal, in seconds */
+    double mu, sigma, mean;
+    double most;     /* no request is larger */
+    double thinning; /* the true mean over that of a lognormal with this tail */
+};
+
+/* A tail of more than 15 times the mean, or below it, is more than a lognormal can have. Then the
+ * tail is right, and so many fewer or more others come that their work is right too. */
+
+static struct shape shape_of(const struct queue_load *load)
+{
+    double score = load->tail_score, ratio = log(load->tail_s / load->mean_s);
+    double root = score * score - 2 * ratio;
+    struct shape d = {.most = 2 * load->tail_s};
+    d.sigma = ratio < 0 ? 1 : root > 0 ? fmax(score - sqrt(root), 0.05) : score;
+    d.mu = log(load->tail_s) - d.sigma * score;
+    d.mean = exp(d.mu + d.sigma * d.sigma / 2);
+    d.thinning = load->mean_s / d.mean;
+    return d;
+}
+
+/* E[min(S, s)²] */
+static double capped_second(const struct shape *d, double s)
+{
+    double score = (log(s) - d->mu) / d->sigma;
+    double whole = exp(2 * d->mu + 2 * d->sigma * d->sigma);
+    return whole * (1 - above(score - 2 * d->sigma)) + s * s * above(score);
+}
+
+/* P(V > room) for parts, from none to all, of requests that come at random; second is E[S²]. */
+static double others_above(const struct shape *d, double requests, double second, double room)
+{
+    double any = -expm1(-requests);
+    if (any < TINY || room <= 0)
+        return room <= 0 ? 1 : 0;
+    double mean = requests * d->mean / 2;
+    return any * lognormal_above(mean / any, (requests * second / 3 + mean * mean) / any, room);
+}
+
+/* --- a replica ------------------------------------------------------------------------------- */
+/* What the periods from phase_s on until the goal have to give. */
+struct supply {
+    double lone; /* to a request that is alone, with at most a core */
+    double all;  /* to all requests, the beginning of the first period included */
+};
+
+static struct supply supply_of(double cores, double phase_s, double goal_s)
+{
+    double quota_s = cores * PERIOD_S, first = fmin(PERIOD_S - phase_s, goal_s);
+    double rest = goal_s - first, whole = floor(rest / PERIOD_S), last = rest - whole * PERIOD_S;
+    double between = whole * quota_s;
+    return (struct supply){
+        .lone = fmin(quota_s, first) + between + fmin(quota_s, last),
+        .all = quota_s + between + fmin(quota_s, last * fmax(cores, 1)),
+    };
+}
+
+/* The share of a core that a long request gets beside others, under processor sharing. */
+static double long_run_share(double cores, double busy)
+{
+    double weight = 1, sum = 0, got = 0;
+    for (int others = 0; others < 1000; others++) {
+        double rate = fmin(1, cores / (others + 1));
+        sum += weight;
+        got += weight * rate;
+        double next = busy / ((others + 1) * fmin(1, cores / (others + 2)));
+        weight *= next;
+        if (next < 1 && weight < 1e-6 * sum)
+            break;
+    }
+    return got / sum;
+}
+
+/* The same from what a period is short of on average: others may use its quota in any order. */
+static double period_share(const struct queue_load *load, const struct shape *d, double cores)
+{
+    double second = d->thinning * capped_second(d, d->most);
+    double sd = sqrt(load->rate * PERIOD_S * second);
+    double spare = (cores - 1 - load->rate * load->mean_s) * PERIOD_S, score = spare / sd;
+    double lost = sd * exp(-score * score / 2) / sqrt(2 * M_PI) - spare * above(score);
+    return 1 - lost / PERIOD_S;
+}
+
+struct phase { /* of a period, at which a request comes */
+    struct supply supply;
+    double requests; /* of others that it meets */
+};
+
+/* Those that come before or after meet a request for a part of their time: twice as many, of which
+ * half the demand counts on average. */
+static struct phase phase_at(const struct queue_load *load, const struct shape *d, double cores,
+                             double phase_s)
+{
+    return (struct phase){
+        .supply = supply_of(cores, phase_s, load->goal_s),
+        .requests = 2 * load->rate * d->thinning * (phase_s + load->goal_s),
+    };
+}
+
+double recommend_queue_late(const struct queue_load *load, double cores)
+{
+    double busy = load->rate * load->mean_s, late = 0;
+    if (busy >= cores * (1 - SLACK))
+        return 1;
+    struct shape d = shape_of(load);
+    struct phase phases[PHASES];
+    for (int i = 0; i < PHASES; i++)
+        phases[i] = phase_at(load, &d, cores, (i + 0.5) / PHASES * PERIOD_S);
+    double share = cores > 1 ? fmax(long_run_share(cores, busy), period_share(load, &d, cores)) : 1;
+    /* What others have used up of a period, before a request came, is not shared with it. */
+    double eaten = cores * PERIOD_S * fmin(1, PERIOD_S / load->goal_s);
+    for (size_t i = 0; i < LEVELS; i++) {
+        double s = fmin(exp(d.mu + d.sigma * levels[i].score), d.most);
+        double second = capped_second(&d, fmin(s + eaten, d.most));
+        for (int k = 0; k < PHASES; k++) {
+            const struct supply *supply = &phases[k].supply;
+            bool alone = s > (cores < 1 ? supply->lone : share * load->goal_s);
+            late += levels[i].weight / PHASES *
+                    (alone ? 1 : others_above(&d, phases[k].requests, second, supply->all - s));
+        }
+    }
+    return late;
+}
+
+double recommend_queue_served(double cores, double busy, double wait_s)
+{
+    struct supply supply = supply_of(cores, PERIOD_S / 2, wait_s);
+    double others = busy < cores ? long_run_share(cores, busy) / fmin(cores, 1) : 0;
+    return (cores < 1 ? supply.lone : wait_s) * others;
+}
+
+double recommend_queue_tail(const struct queue_load *load, double cores)
+{
+    struct queue_load guess = *load;
+    double allowed = above(load->tail_score), low = load->goal_s / 1000, high = load->goal_s;
+    for (int i = 0; i < 12; i++) {
+        guess.tail_s = sqrt(low * high);
+        if (recommend_queue_late(&guess, cores) > allowed)
+            high = guess.tail_s;
+        else
+            low = guess.tail_s;
+    }
+    return high;
+}
+
+double recommend_queue_score(double quantile)
+{
+    double low = 0, high = 8;
+    for (int i = 0; i < 40; i++) {
+        double middle = (low + high) / 2;
+        if (above(middle) > 1 - quantile)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
