@@ -1,0 +1,86 @@
+/* A recommender tried on a simulated cluster: each interval observe, recommend, guard, and the
+ * cluster does it. Recommender and guard are the controller's own code. */
+#ifndef FAASRL_TRIAL_H
+#define FAASRL_TRIAL_H
+
+#include "api/api.h"
+#include "guard/guard.h"
+#include "recommend/recommend.h"
+#include "sim/cluster.h"
+
+/* recommend_find's, and those that only a simulation can have: oracle, oracle-requests. */
+const struct recommender *trial_find(const char *name);
+/* All names, NULL-terminated. */
+extern const char *const trial_names[];
+
+/* "hpa" or "hpa:target=0.6,window_s=120". */
+struct trial_choice {
+    const struct recommender *recommender;
+    char *label;    /* as it was written */
+    double *params; /* all of them, in the recommender's order */
+};
+int trial_choose(const char *text, struct trial_choice *out, struct error *err);
+void trial_choice_clear(struct trial_choice *choice);
+
+struct trial_function {
+    const struct trace_function *workload;
+    const struct api_spec *spec; /* bounds, metrics, behavior and the goal */
+    bool behavior_stated;        /* else nothing but bounds holds a recommender that damps itself */
+    double goal_ms;              /* 0: the spec's, and where it has none trace_default_goal_ms */
+    /* To begin with. request_milli 0: 1 core, as far as the bounds allow, and the limit the same;
+     * limit_milli 0: no quota. replicas 0: as many, within the bounds, as are half busy in the
+     * first minute. */
+    double request_milli, limit_milli;
+    int replicas;
+};
+
+struct trial_sample {      /* one interval of one function, for plots; means over it */
+    double time_s;         /* at its end */
+    double requests_per_s; /* that came */
+    double latency_ms;     /* at the goal's percentile; NaN: none was completed */
+    double goal_ms;
+    double replicas, request_milli, cpu_utilization, violation_ratio;
+    bool changed;       /* a decision at its end, or within it, changed something */
+    const char *reason; /* of the last one that did, else of the last one; "": there was none */
+};
+
+struct trial_config {
+    const struct trial_function *functions; /* together on the nodes */
+    size_t function_count;
+    const struct cluster_node *nodes;
+    size_t node_count;                /* 0: ample */
+    struct cluster_function defaults; /* delays, overhead, dispatch: all but what is above */
+    const struct trial_choice *choice;
+    double interval_s; /* between decisions, for recommenders with no interval of their own */
+    double span_s;
+    uint64_t seed;
+    void (*on_sample)(void *arg, size_t function, const struct trial_sample *sample); /* or NULL */
+    void *arg;
+};
+
+struct trial_result { /* of one function */
+    uint64_t requests;
+    double violation_ratio; /* late, lost, or overdue at the end, of all requests */
+    double latency_ms;      /* at the goal's percentile, whole run; NaN: none was completed */
+    double goal_ms;
+    double cpu_core_seconds; /* reserved, from the beginning on */
+    double cpu_used_seconds;
+    double cpu_utilization; /* used of reserved */
+    double replicas_mean;
+    uint64_t actions; /* decisions that changed something */
+};
+
+/* What clusters are like unless something else is said: start 2 s, resize 0.5 s, as measured. */
+extern const struct cluster_function trial_default_function;
+
+/* Bounds for functions without an MPA: 1 to 20 replicas of 100m to 2 cores, HPA's behavior, 70 %
+ * CPU, p99 with no goal of its own. There is nothing in it to free. */
+void trial_default_spec(struct api_spec *out);
+
+/* Each interval what pkg/observe would see of the last one goes to the recommender, what it says
+ * through the guard, and what the guard leaves is done. A recommender that fails changes nothing. A
+ * resize that nodes have no room for is taken back as the controller does. The same seed gives the
+ * same requests, whatever the recommender, and the same results. */
+int trial_run(const struct trial_config *config, struct trial_result *results, struct error *err);
+
+#endif
