@@ -1,0 +1,125 @@
+#include "table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NOTHING "–"
+#define GAP     "  "
+
+void table_begin(struct table *t, const char *align, const char *const *titles)
+{
+    *t = (struct table){.align = align, .column_count = strlen(align)};
+    for (size_t i = 0; titles[i]; i++)
+        table_cell(t, "%s", titles[i]);
+}
+
+void table_cell(struct table *t, const char *fmt, ...)
+{
+    va_list args;
+    char *text = NULL;
+    va_start(args, fmt);
+    int n = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (t->cell_count == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 64;
+        t->cells = xrealloc(t->cells, t->cap, sizeof(*t->cells));
+    }
+    t->cells[t->cell_count++] = n < 0 ? xstrdup("") : text;
+}
+
+/* Of UTF-8: bytes that begin a character. */
+static size_t width_of(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static size_t column_width(const struct table *t, size_t column)
+{
+    size_t widest = 0;
+    for (size_t i = column; i < t->cell_count; i += t->column_count) {
+        size_t width = width_of(t->cells[i]);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+static void print_cell(const char *text, char align, size_t width, bool last)
+{
+    int pad = (int)(width - width_of(text));
+    if (align == 'r')
+        printf("%*s%s", pad, "", text);
+    else /* no spaces at the end of a line */
+        printf("%s%*s", text, last ? 0 : pad, "");
+    fputs(last ? "\n" : GAP, stdout);
+}
+
+void table_end(struct table *t, const char *indent)
+{
+    cleanup_free size_t *widths = xcalloc(t->column_count, sizeof(*widths));
+    for (size_t c = 0; c < t->column_count; c++)
+        widths[c] = column_width(t, c);
+    for (size_t i = 0, c = 0; i < t->cell_count; i++) {
+        bool last = c + 1 == t->column_count;
+        fputs(c == 0 ? indent : "", stdout);
+        print_cell(t->cells[i], t->align[c], widths[c], last);
+        free(t->cells[i]);
+        c = last ? 0 : c + 1;
+    }
+    free(t->cells);
+    *t = (struct table){0};
+}
+
+/* --- numbers --------------------------------------------------------------------------------- */
+const char *table_count(double n, char text[TABLE_TEXT])
+{
+    char plain[TABLE_TEXT];
+    if (!isfinite(n) || fabs(n) >= 1e15)
+        return NOTHING;
+    int len = snprintf(plain, sizeof(plain), "%.0f", n), out = 0;
+    for (int i = 0; i < len; i++) {
+        text[out++] = plain[i];
+        if ((len - i - 1) % 3 == 0 && i + 1 < len && plain[i] != '-')
+            text[out++] = ',';
+    }
+    text[out] = '\0';
+    return text;
+}
+
+const char *table_percent(double share, int decimals, char text[TABLE_TEXT])
+{
+    if (!isfinite(share))
+        return NOTHING;
+    snprintf(text, TABLE_TEXT, "%.*f%%", decimals, 100 * share);
+    return text;
+}
+
+const char *table_duration(double ms, char text[TABLE_TEXT])
+{
+    if (!isfinite(ms))
+        return NOTHING;
+    duration_print(1000 * ms, text);
+    return text;
+}
+
+const char *table_number(double n, int decimals, char text[TABLE_TEXT])
+{
+    if (!isfinite(n))
+        return NOTHING;
+    snprintf(text, TABLE_TEXT, "%.*f", decimals, n);
+    return text;
+}
+
+const char *table_clock(double s, char text[TABLE_TEXT])
+{
+    if (!isfinite(s))
+        return NOTHING;
+    int64_t whole = (int64_t)s;
+    snprintf(text, TABLE_TEXT, "%02" PRId64 ":%02" PRId64 ":%02" PRId64, whole / 3600,
+             whole / 60 % 60, whole % 60);
+    return text;
+}

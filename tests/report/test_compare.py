@@ -1,0 +1,208 @@
+"""mpactl simulate and compare: figures that theory knows, what must hold whatever the load, and what is
+said when something is wrong."""
+import csv
+import json
+import math
+
+import pytest
+
+from study import (BURSTY, DAY, KEYS, MANIFEST, STEADY, azure, compare, recommenders, run, traces)
+
+
+def by_name(rows, function="*"):
+    return {r["recommender"]: r for r in rows if r["function"] == function}
+
+
+# --- what must hold ----------------------------------------------------------------------------------------
+def test_every_line_has_its_keys_and_adds_up(tmp_path):
+    trace = azure(tmp_path, [("busy", 600, 50), ("calm", 12, 200), ("rare", 1, 20)])
+    rows = compare(tmp_path, *traces(trace, STEADY), *recommenders("threshold", "oracle"))
+    assert [list(r) for r in rows] == [KEYS] * len(rows) and len(rows) == 2 * (1 + 3) + 2 * (1 + 1)
+    for r in rows:
+        assert 0 <= r["violation_ratio"] <= 1 and 0 < r["cpu_utilization"] <= 1
+        assert r["replicas_mean"] >= 1 and r["requests"] > 0 and r["p99_ms"] > 0
+        same = {o["requests"] for o in rows if (o["trace"], o["function"]) == (r["trace"], r["function"])}
+        assert same == {r["requests"]}, "recommenders met different loads"
+        if r["recommender"] == "oracle":
+            assert r["cost_vs_oracle"] == 1
+    for whole in (r for r in rows if r["function"] == "*"):
+        parts = [r for r in rows if r["function"] != "*" and r["trace"] == whole["trace"]
+                 and r["recommender"] == whole["recommender"]]
+        assert whole["requests"] == sum(r["requests"] for r in parts)
+        assert whole["actions"] == sum(r["actions"] for r in parts)
+        assert whole["cpu_core_seconds"] == pytest.approx(sum(r["cpu_core_seconds"] for r in parts))
+        assert whole["violation_ratio"] * whole["requests"] == pytest.approx(
+            sum(r["violation_ratio"] * r["requests"] for r in parts))
+        worst = max(parts, key=lambda r: r["p99_ms"] / r["goal_ms"])
+        assert (whole["p99_ms"], whole["goal_ms"]) == (worst["p99_ms"], worst["goal_ms"])
+
+
+def test_cost_is_over_the_oracle_s_on_the_same_functions(tmp_path):
+    both = by_name(compare(tmp_path, *traces(STEADY), *recommenders("threshold", "oracle")))
+    alone = by_name(compare(tmp_path, *traces(STEADY), *recommenders("threshold")))
+    ratio = both["threshold"]["cpu_core_seconds"] / both["oracle"]["cpu_core_seconds"]
+    assert both["threshold"]["cost_vs_oracle"] == pytest.approx(ratio)
+    assert alone == {"threshold": both["threshold"]}, "the oracle is run, and not shown"
+    without = by_name(compare(tmp_path, *traces(STEADY), *recommenders("threshold"), "--no-oracle"))
+    assert without["threshold"] == {**both["threshold"], "cost_vs_oracle": None}
+
+
+def test_results_depend_on_the_seed_alone(tmp_path):
+    trace = azure(tmp_path, [(f"f{i}", 5 * i, 30) for i in range(1, 9)])
+    every = []
+    for n, more in enumerate((["--jobs", "1"], ["--jobs", "2"], ["--jobs=2"], ["--seed", "2"])):
+        files = {kind: tmp_path / f"{n}.{kind}" for kind in ("json", "html")}
+        done = run("compare", *traces(trace, BURSTY), *recommenders("threshold"), "--functions", *more,
+                   *(word for kind, file in files.items() for word in (f"--{kind}", file)))
+        assert done.returncode == 0, done.stderr.decode()
+        every.append([done.stdout, *(f.read_bytes() for f in files.values())])
+    assert every[0] == every[1] == every[2]
+    assert all(a != b for a, b in zip(every[0], every[3]))
+
+
+def test_a_known_load_gives_known_figures(tmp_path):
+    """Poisson arrivals at 20/s, each 10 ms of CPU: 36,000 in half an hour, within five standard deviations;
+    what is used is their CPU; the default goal is twice the p99 execution time."""
+    row = by_name(compare(tmp_path, *traces("poisson:rate=20,span=1800,demand=10,p99=10"),
+                          *recommenders("threshold")))["threshold"]
+    assert abs(row["requests"] - 36000) < 5 * math.sqrt(36000)
+    assert row["cpu_utilization"] * row["cpu_core_seconds"] == pytest.approx(row["requests"] * 0.01, rel=1e-3)
+    assert row["goal_ms"] == pytest.approx(20)
+    fixed = compare(tmp_path, *traces("poisson:rate=20,span=1800,demand=10,p99=10"), *recommenders("threshold"),
+                    "--initial", "3x500m", "--interval", "1h")
+    assert fixed[0]["cpu_core_seconds"] == pytest.approx(3 * 0.5 * 1800), "nothing decided: what it began with"
+    assert fixed[0]["actions"] == 0 and fixed[0]["replicas_mean"] == 3
+
+
+def test_functions_without_requests(tmp_path):
+    (tmp_path / "idle.txt").write_text("0\n" * 120)
+    rows = compare(tmp_path, *traces(f"rps:{tmp_path}/idle.txt"), *recommenders("threshold"))
+    assert [(r["requests"], r["violation_ratio"], r["p99_ms"]) for r in rows] == [(0, None, None)] * 2
+
+
+def test_functions_on_the_same_node_get_in_each_other_s_way(tmp_path):
+    """Three functions need 0.9 cores each: alone all is well, on one core together nothing is."""
+    trace = azure(tmp_path, [(f"f{i}", 540, 100) for i in range(3)], minutes=10)
+    alone = by_name(compare(tmp_path, *traces(trace), *recommenders("threshold"), "--no-oracle"))
+    shared = by_name(compare(tmp_path, *traces(trace), *recommenders("threshold"), "--no-oracle",
+                             "--nodes", "1", "--cores", "1", "--initial", "1x300m"))
+    assert alone["threshold"]["violation_ratio"] < 0.1
+    assert shared["threshold"]["violation_ratio"] > 0.9
+    assert shared["threshold"]["requests"] > 0
+
+
+def test_an_mpa_is_tried_as_it_is_written(tmp_path):
+    (tmp_path / "mpa.yaml").write_text(MANIFEST)
+    rows = compare(tmp_path, *traces("poisson:rate=30,span=1800,demand=20,p99=60"), "--mpa", tmp_path / "mpa.yaml")
+    assert {r["recommender"] for r in rows} == {"threshold"}
+    assert rows[0]["goal_ms"] == 123
+    assert 2 <= rows[0]["replicas_mean"] <= 3
+    per_replica = rows[0]["cpu_core_seconds"] / rows[0]["replicas_mean"] / 1800
+    assert 0.25 <= per_replica <= 0.5
+    own = compare(tmp_path, *traces(STEADY), "--mpa", tmp_path / "mpa.yaml", "--goal", "1.5s")
+    assert own[0]["goal_ms"] == 1500
+
+
+# --- simulate ------------------------------------------------------------------------------------------------
+def test_simulate_shows_every_change_with_its_reason(tmp_path):
+    table = tmp_path / "out.csv"
+    argv = ["simulate", *traces(DAY), *recommenders("threshold"), "--changes"]
+    done = run(*argv, "--csv", table, "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr.decode()
+    result = json.loads((tmp_path / "out.json").read_text())[0]
+    lines = done.stdout.decode().split("\n\n")[0].splitlines()[2:]
+    assert len(lines) == result["actions"] > 0
+    points = list(csv.DictReader(table.open()))
+    assert len(points) == 3600 / 15
+    changed = [p for p in points if p["changed"] == "1"]
+    assert len(changed) == result["actions"]
+    assert all(p["reason"] in line for p, line in zip(changed, lines)) and all("→" in p["reason"] for p in changed)
+    assert sum(float(p["replicas"]) for p in points) / len(points) == pytest.approx(result["replicas_mean"])
+    assert sum(float(p["requests_per_s"]) * 15 for p in points) == pytest.approx(result["requests"])
+
+
+def test_simulate_shows_as_many_lines_as_asked_for(tmp_path):
+    def lines(*more):
+        done = run("simulate", *traces(STEADY), *more)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode().split("\n\n")[0].splitlines()[2:]
+    assert len(lines("--every", "15s")) == 1800 / 15
+    assert len(lines("--every", "10m")) == 3
+    assert len(lines()) == 30
+    trace = azure(tmp_path, [("busy", 600, 50), ("calm", 12, 200)])
+    text = run("simulate", *traces(trace), "--no-oracle").stdout.decode()
+    assert text.startswith("busy of "), "the function with most requests"
+    assert run("simulate", *traces(trace), "--function", "calm").stdout.decode().startswith("calm of ")
+
+
+# --- what is said ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("argv, status, says", [
+    (["compare"], 2, "--trace: none is given"),
+    (["compare", "--trace"], 2, "--trace needs a value"),
+    (["compare", "--nothing"], 2, "no such option"),
+    (["compare", *traces("nothing:x")], 2, "must begin with azure:"),
+    (["compare", *traces("poisson:rate=-1")], 2, "rate=-1"),
+    (["compare", *traces("poisson:rate=1", "rps:/nowhere/x.txt")], 1, "/nowhere/x.txt"),
+    (["compare", *traces(STEADY), *recommenders("nobody")], 2, "there are "),
+    (["compare", *traces(STEADY), *recommenders("oracle:x=1")], 2, "no parameter x"),
+    (["compare", *traces(STEADY), "--goal", "soon"], 2, "--goal"),
+    (["compare", *traces(STEADY), "--seed", "1.5"], 2, "whole numbers"),
+    (["compare", *traces(STEADY), "--jobs", "0"], 2, "--jobs"),
+    (["compare", *traces(STEADY), "--nodes", "2"], 2, "add --cores"),
+    (["compare", *traces(STEADY), "--cores", "2"], 2, "add --nodes"),
+    (["compare", *traces(STEADY), "--initial", "2"], 2, "REPLICASxCPU"),
+    (["compare", *traces(STEADY), "--initial", "0x500m"], 2, "REPLICASxCPU"),
+    (["compare", *traces(STEADY), "--mpa", "/nowhere/mpa.yaml"], 1, "/nowhere/mpa.yaml"),
+    (["compare", *traces(STEADY), "--json", "/nowhere/out.json"], 1, "can be written"),
+    (["compare", *traces(STEADY), "--changes"], 2, "no such option"),
+    (["compare", *traces(STEADY), "--csv", "out.csv"], 2, "no such option"),
+    (["simulate", *traces(STEADY, STEADY)], 2, "use mpactl compare"),
+    (["simulate", *traces(STEADY), *recommenders("threshold", "oracle")], 2, "use mpactl compare"),
+    (["simulate", *traces(STEADY), "--function", "nobody"], 2, "has none of this name"),
+    (["simulate", *traces(STEADY), "--changes", "--every", "1m"], 2, "--changes"),
+])
+def test_what_is_wrong_is_told(argv, status, says):
+    done = run(*argv)
+    message = done.stderr.decode()
+    assert done.returncode == status and done.stdout == b""
+    assert message.startswith("mpactl: ") and message.count("\n") == 1 and says in message
+    assert message.count(": ") >= 3, "what: why: what to do"
+
+
+def test_a_bad_file_is_told_with_its_place(tmp_path):
+    (tmp_path / "bad.txt").write_text("1\n2\nx\n")
+    done = run("compare", *traces(f"rps:{tmp_path}/bad.txt"))
+    assert done.returncode == 1 and f"{tmp_path}/bad.txt:3:1: " in done.stderr.decode()
+    (tmp_path / "mpa.yaml").write_text(MANIFEST.replace("minReplicas: 2", "minReplicas: 9"))
+    done = run("compare", *traces(STEADY), "--mpa", tmp_path / "mpa.yaml")
+    assert done.returncode == 1 and "mpactl validate" in done.stderr.decode()
+    (tmp_path / "two.yaml").write_text(f"{MANIFEST}\n---\n{MANIFEST}")
+    done = run("compare", *traces(STEADY), "--mpa", tmp_path / "two.yaml")
+    assert done.returncode == 1 and "it has 2 " in done.stderr.decode()
+
+
+def test_a_full_disk_is_no_success():
+    done = run("compare", *traces("poisson:rate=1,span=60"), "--json", "/dev/full")
+    assert done.returncode == 1 and "could not be written" in done.stderr.decode()
+
+
+def test_help_names_all_that_can_be_asked_for():
+    for command in ("compare", "simulate"):
+        done = run(command, "--help")
+        text = done.stdout.decode()
+        assert done.returncode == 0 and done.stderr == b""
+        for word in ("--trace", "--mpa", "azure:", "rps:", "poisson:", "threshold", "oracle"):
+            assert word in text
+    assert "--changes" in text
+
+
+def test_names_cannot_speak_to_the_terminal(tmp_path):
+    file = tmp_path / "a\x1b[31mb\u00e9.txt"
+    file.write_text("5\n" * 60)
+    bad = bytes(tmp_path) + b"/x\xff.txt"
+    open(bad, "w").write("5\n" * 60)
+    done = run("compare", "--trace", f"rps:{file}", "--trace", b"rps:" + bad, "--trace", f"rps:{file}",
+               "--json", tmp_path / "out.json", "--html", tmp_path / "out.html", "--functions")
+    assert done.returncode == 0 and b"\x1b" not in done.stdout
+    names = [r["trace"] for r in json.loads((tmp_path / "out.json").read_text()) if r["function"] == "*"]
+    assert names == ["rps:a?[31mb\u00e9.txt", "rps:x?.txt", "rps:a?[31mb\u00e9.txt (2)"]
