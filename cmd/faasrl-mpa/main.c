@@ -1,5 +1,6 @@
 #include "controller/controller.h"
 #include "options.h"
+#include "simulate.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ static void set_up_log(const struct options *o)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (strcmp(names[i], o->log_level) == 0)
             level = (enum log_level)i;
+    if (o->simulate && level == LOG_INFO)
+        level = LOG_ERROR; /* the table says it */
     log_setup(level, strcmp(o->log_format, "json") == 0 ? LOG_JSON : LOG_LOGFMT);
 }
 
@@ -128,7 +131,7 @@ static int connect_prometheus(struct program *p, const struct options *o, struct
         return -1;
     struct observe_options observe = {
         .templates = {o->query_latency, o->query_cpu, o->query_throttled, o->query_memory},
-        .namespaces = o->namespaces,
+        .namespaces = o->namespaces.items,
         .window_s = o->window_s,
     };
     p->observe = observe_new(p->prom, &observe, err);
@@ -147,28 +150,13 @@ static void name_ourselves(struct program *p)
 static int start(struct program *p, const struct options *o, struct error *err)
 {
     name_ourselves(p);
-    struct controller_options options = {
-        .namespaces = o->namespaces,
-        .interval_s = o->interval_s,
-        .status_interval_s = o->status_interval_s,
-        .history_s = o->history_s,
-        .pass_limit_s = 5 * o->interval_s + 60 + o->prometheus_timeout_s,
-        .per_mpa_metrics = o->per_mpa_metrics,
-        .default_cpu_utilization = (int)o->default_cpu_utilization,
-        .limits = {.resize_cooldown_s = o->resize_cooldown_s,
-                   .resize_up_factor = o->resize_up_factor,
-                   .resize_down_factor = o->resize_down_factor,
-                   .resize_threshold = o->resize_threshold},
-        .leader_election = o->leader_elect,
-        .lease_namespace = o->lease_namespace ? o->lease_namespace : p->config.namespace_,
-        .lease_name = o->lease_name,
-        .identity = o->identity ? o->identity : p->identity,
-        .on_lost = on_lost,
-        .arg = p,
-    };
+    struct controller_options options = options_of_controller(o);
+    options.lease_namespace = o->lease_namespace ? o->lease_namespace : p->config.namespace_;
+    options.identity = o->identity ? o->identity : p->identity;
+    options.on_lost = on_lost;
+    options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);
-    if (*o->listen && strcmp(o->listen, "off") != 0 &&
-        controller_serve(p->controller, o->listen, err) < 0)
+    if (options_listens(o) && controller_serve(p->controller, &p->loop, o->listen, err) < 0)
         return error_prefix(err, "--listen");
     log_info("started", log_str("version", FAASRL_VERSION), log_str("server", p->config.server),
              log_str("prometheus", o->prometheus_url), log_str("identity", options.identity));
@@ -219,5 +207,5 @@ int main(int argc, char **argv)
         return 0;
     }
     set_up_log(&options);
-    return run(&options);
+    return options.simulate ? simulate(&options) : run(&options);
 }

@@ -2,14 +2,12 @@
 #ifndef FAASRL_OPTIONS_H
 #define FAASRL_OPTIONS_H
 
-#include "base/base.h"
-
-#define OPTIONS_MAX_NAMESPACES 64
+#include "base/args.h"
+#include "controller/controller.h"
 
 struct options {
     const char *kubeconfig, *context;
-    const char *namespaces[OPTIONS_MAX_NAMESPACES + 1]; /* NULL-terminated; empty: all */
-    size_t namespace_count;
+    struct args_list namespaces; /* empty: all */
     const char *prometheus_url, *prometheus_ca_file, *prometheus_cert_file, *prometheus_key_file;
     const char *prometheus_token_file, *prometheus_user_file, *prometheus_password_file;
     bool prometheus_insecure;
@@ -23,11 +21,17 @@ struct options {
     const char *lease_namespace, *lease_name, *identity;
     const char *listen;
     const char *log_level, *log_format;
+    bool simulate;
+    double simulate_duration_s, simulate_speed, simulate_seed;
     bool help, version;
 };
 
 /* Reads argv over the defaults. The strings point into argv. */
 int options_parse(int argc, char **argv, struct options *out, struct error *err);
 void options_print_help(void);
+
+/* All that does not come from the cluster. */
+struct controller_options options_of_controller(const struct options *options);
+bool options_listens(const struct options *options);
 
 #endif

@@ -12,8 +12,11 @@ int actuate_supports(const struct api_spec *spec, struct error *err);
 
 typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is written */
 
+/* What is asked of the API server: replicas by /scale, and one pod's patch by pods/resize. */
 void actuate_replicas(struct kube *kube, const struct kube_workload *workload, int replicas,
                       actuate_done on_done, void *arg);
+void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *patch,
+                 actuate_done on_done, void *arg);
 
 /* --- resizing the pods of one MPA ------------------------------------------------------------
  */
@@ -28,7 +31,12 @@ struct actuate_sizes { /* what each container should request; API_ABSENT: leave 
 
 struct actuator; /* what was tried on which pod, so that a refusal is not repeated at once */
 
-struct actuator *actuator_new(struct kube *kube);
+/* Carries one pod's patch out, {"spec": {"containers": [{"name", "resources"}]}}, and calls on_done
+ * exactly once, at once or later. */
+typedef void (*actuate_send)(void *arg, const struct kube_pod *pod, const json_t *patch,
+                             actuate_done on_done, void *done_arg);
+
+struct actuator *actuator_new(actuate_send send, void *arg);
 /* Requests under way end silently. */
 void actuator_free(struct actuator *actuator);
 

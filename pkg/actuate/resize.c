@@ -20,16 +20,18 @@ struct attempt {               /* the last thing asked of one pod */
 };
 
 struct actuator {
-    struct kube *kube;
+    actuate_send send;
+    void *send_arg;
     struct map attempts; /* pod uid → struct attempt */
     void (*on_answer)(void *arg, const char *pod, const struct error *err);
     void *arg;
 };
 
-struct actuator *actuator_new(struct kube *kube)
+struct actuator *actuator_new(actuate_send send, void *arg)
 {
     struct actuator *a = xcalloc(1, sizeof(*a));
-    a->kube = kube;
+    a->send = send;
+    a->send_arg = arg;
     return a;
 }
 
@@ -148,7 +150,7 @@ static json_t *pod_patch(const struct guard_pod_container *containers, size_t n)
 }
 
 /* --- asking ---------------------------------------------------------------------------------- */
-static void on_patched(void *arg, const struct kube_response *response)
+static void on_patched(void *arg, const struct error *err)
 {
     struct attempt *attempt = arg;
     struct actuator *a = attempt->actuator;
@@ -157,13 +159,13 @@ static void on_patched(void *arg, const struct kube_response *response)
         attempt_free(attempt);
         return;
     }
-    bool gone = response->error.code == ERROR_NOT_FOUND;
+    bool gone = err && err->code == ERROR_NOT_FOUND;
+    bool cancelled = err && err->code == ERROR_CANCELLED;
     attempt->answered_ms = clock_mono_ms();
-    bool refused = response->error.code && !gone;
-    if (refused)
-        snprintf(attempt->refusal, sizeof(attempt->refusal), "%s", response->error.message);
-    if (a->on_answer && !gone && response->error.code != ERROR_CANCELLED)
-        a->on_answer(a->arg, attempt->pod, refused ? &response->error : NULL);
+    if (err && !gone)
+        snprintf(attempt->refusal, sizeof(attempt->refusal), "%s", err->message);
+    if (a->on_answer && !gone && !cancelled)
+        a->on_answer(a->arg, attempt->pod, err);
 }
 
 static void ask(struct actuator *a, const struct kube_pod *pod, struct attempt *attempt,
@@ -172,13 +174,7 @@ static void ask(struct actuator *a, const struct kube_pod *pod, struct attempt *
     attempt->asked = hash;
     attempt->refusal[0] = '\0';
     attempt->under_way = true;
-    cleanup_free char *path =
-        xasprintf("/api/v1/namespaces/%s/pods/%s/resize", pod->namespace_, pod->name);
-    kube_send(a->kube, &(struct kube_request){.patch = KUBE_PATCH_STRATEGIC,
-                                              .path = path,
-                                              .body = patch,
-                                              .on_done = on_patched,
-                                              .arg = attempt});
+    a->send(a->send_arg, pod, patch, on_patched, attempt);
 }
 
 static struct attempt *attempt_of(struct actuator *a, const struct kube_pod *pod)

@@ -36,7 +36,8 @@ void act_on_replicas(struct entry *e, const struct kube_workload *workload, int 
     e->scale_from = workload->replicas_wanted;
     e->scale_to = replicas;
     entry_hold(e);
-    actuate_replicas(e->controller->kube, workload, replicas, on_replicas_written, e);
+    const struct world *world = &e->controller->world;
+    world->set_replicas(world->self, workload, replicas, on_replicas_written, e);
 }
 
 /* A node that cannot give the CPU now or ever: pods go back to what they have, and for a while

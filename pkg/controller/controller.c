@@ -4,18 +4,11 @@
 
 #include <string.h>
 
-/* Events of the cluster are gathered for this long before they are acted on. */
-#define SOON_MS 250
-
 /* --- deciding -------------------------------------------------------------------------------- */
 static bool can_decide(const struct controller *c)
 {
-    if (!c->leading || c->stopping || !kube_cache_synced(c->cache))
-        return false;
-    for (size_t i = 0; i < c->scope_count; i++)
-        if (!kube_watch_synced(c->scopes[i].watch))
-            return false;
-    return observe_collected_ms(c->observe) > 0;
+    return c->leading && !c->stopping && c->world.synced(c->world.self) &&
+           observe_collected_ms(c->observe) > 0;
 }
 
 static void decide(struct controller *c, bool all)
@@ -57,21 +50,17 @@ static void ask_own_queries(struct controller *c)
     }
 }
 
-static void on_tick(uv_timer_t *timer)
+void controller_pass(struct controller *c)
 {
-    struct controller *c = timer->data;
-    if (!c->leading || c->stopping || observe_busy(c->observe) || !kube_cache_synced(c->cache))
-        return;
     report_pass_began(c);
     history_ask(c);
     ask_own_queries(c);
-    observe_collect(c->observe, on_collected, c);
+    c->world.collect(c->world.self, c->observe, on_collected, c);
 }
 
 /* New pods get the size that was decided for the others at once, not at the next interval. */
-static void on_soon(uv_timer_t *timer)
+void controller_catch_up(struct controller *c)
 {
-    struct controller *c = timer->data;
     void *value;
     decide(c, false);
     for (size_t i = 0; c->leading && (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
@@ -88,37 +77,34 @@ static void on_soon(uv_timer_t *timer)
     }
 }
 
-static void soon(struct controller *c)
+static void wake(struct controller *c)
 {
-    if (!c->stopping && !uv_is_active((uv_handle_t *)&c->soon))
-        uv_timer_start(&c->soon, on_soon, SOON_MS, 0);
+    c->world.wake(c->world.self);
 }
 
-/* --- what the watches tell ------------------------------------------------------------------- */
-static void on_pod(void *arg, const struct kube_pod *pod, bool deleted)
+/* --- targets --------------------------------------------------------------------------------- */
+static struct entry *entry_of(const struct controller *c, const struct kube_workload *workload)
 {
-    struct controller *c = arg;
-    const struct kube_workload *owner = deleted ? NULL : kube_cache_owner(c->cache, pod);
-    if (owner == NULL)
-        return;
-    cleanup_free char *target = xasprintf("%s/%s/%s", owner->namespace_, owner->kind, owner->name);
-    struct entry *e = map_get(&c->by_target, target);
+    cleanup_free char *target =
+        xasprintf("%s/%s/%s", workload->namespace_, workload->kind, workload->name);
+    return map_get(&c->by_target, target);
+}
+
+void controller_pods_changed(struct controller *c, const struct kube_workload *owner)
+{
+    struct entry *e = entry_of(c, owner);
     if (e) {
         e->pods_changed = true;
-        soon(c);
+        wake(c);
     }
 }
 
-static void on_workload(void *arg, const struct kube_workload *workload, bool deleted)
+void controller_workload_changed(struct controller *c, const struct kube_workload *workload)
 {
-    struct controller *c = arg;
-    cleanup_free char *target =
-        xasprintf("%s/%s/%s", workload->namespace_, workload->kind, workload->name);
-    struct entry *e = map_get(&c->by_target, target);
-    (void)deleted;
+    struct entry *e = entry_of(c, workload);
     if (e && e->may_act == false) {
         e->due = true; /* the target it was waiting for may have come */
-        soon(c);
+        wake(c);
     }
 }
 
@@ -170,6 +156,7 @@ static void unindex(struct controller *c, const struct entry *e)
     }
 }
 
+/* --- MPAs ------------------------------------------------------------------------------------ */
 static void forget(struct controller *c, struct entry *e)
 {
     log_info("an MPA is gone: its target is left as it is", log_str("mpa", e->key));
@@ -178,10 +165,8 @@ static void forget(struct controller *c, struct entry *e)
     entry_remove(e);
 }
 
-static void on_mpa(void *arg, const json_t *object, bool deleted)
+struct entry *controller_apply(struct controller *c, const json_t *object, bool deleted)
 {
-    struct scope *scope = arg;
-    struct controller *c = scope->controller;
     cleanup_free char *key =
         xasprintf("%s/%s", json_str(json_path(object, "metadata", "namespace", NULL)),
                   json_str(json_path(object, "metadata", "name", NULL)));
@@ -193,31 +178,27 @@ static void on_mpa(void *arg, const json_t *object, bool deleted)
         e = NULL;
     }
     if (deleted)
-        return;
+        return NULL;
     if (e == NULL) {
         e = entry_new(c, key);
         map_put(&c->entries, key, e);
         log_info("an MPA is followed", log_str("mpa", key));
     }
-    e->scope = scope;
-    e->mark = scope->list_mark;
     unindex(c, e);
     entry_update(e, object);
     index_target(c, e);
     if (e->due)
-        soon(c);
+        wake(c);
+    return e;
 }
 
-static void on_list_begin(void *arg)
+void controller_mpa(struct controller *c, const json_t *object, bool deleted)
 {
-    struct scope *scope = arg;
-    scope->list_mark++;
+    controller_apply(c, object, deleted);
 }
 
-static void on_list_end(void *arg)
+void controller_forget_unmarked(struct controller *c, const struct scope *scope)
 {
-    struct scope *scope = arg;
-    struct controller *c = scope->controller;
     void *value;
     for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
         struct entry *e = value;
@@ -229,94 +210,24 @@ static void on_list_end(void *arg)
     }
 }
 
-static void on_watch_state(void *arg, const struct error *err)
-{
-    struct scope *scope = arg;
-    string_set(&scope->trouble, err ? err->message : NULL);
-    if (err)
-        log_warn("the watch of MPAs is interrupted", log_str("why", err->message));
-    else
-        log_info("the watch of MPAs works");
-}
-
-/* --- life
- * ------------------------------------------------------------------------------------------------
- */
-static void lead(struct controller *c)
-{
-    c->leading = true;
-    uv_timer_start(&c->tick, on_tick, 0, (uint64_t)(c->options.interval_s * 1000));
-}
-
-static void on_lease(void *arg, bool leading)
-{
-    struct controller *c = arg;
-    log_info(leading ? "this replica leads" : "this replica no longer leads");
-    if (leading) {
-        lead(c);
-        return;
-    }
-    c->leading = false;
-    uv_timer_stop(&c->tick);
-    c->options.on_lost(c->options.arg);
-}
-
-static void watch_mpas(struct scope *scope, const char *namespace_)
-{
-    cleanup_free char *path =
-        namespace_
-            ? xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL, namespace_)
-            : xstrdup("/apis/" API_GROUP "/" API_VERSION "/" API_PLURAL);
-    scope->watch =
-        kube_watch_start(scope->controller->kube,
-                         &(struct kube_watch_spec){.path = path,
-                                                   .handler = {.on_object = on_mpa,
-                                                               .on_list_begin = on_list_begin,
-                                                               .on_list_end = on_list_end,
-                                                               .on_state = on_watch_state},
-                                                   .arg = scope});
-}
-
-static void start_watches(struct controller *c)
-{
-    const char *const *names = c->options.namespaces;
-    size_t n = 0;
-    while (names && names[n])
-        n++;
-    c->scope_count = n ? n : 1;
-    c->scopes = xcalloc(c->scope_count, sizeof(*c->scopes));
-    for (size_t i = 0; i < c->scope_count; i++) {
-        c->scopes[i].controller = c;
-        watch_mpas(&c->scopes[i], n ? names[i] : NULL);
-    }
-    c->cache = kube_cache_start(
-        c->kube, &(struct kube_cache_options){
-                     .namespaces = names, .on_pod = on_pod, .on_workload = on_workload, .arg = c});
-}
-
-struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
-                                  const struct controller_options *options)
+/* --- life ------------------------------------------------------------------------------------ */
+struct controller *controller_make(const struct world *world, struct observe *observe,
+                                   const struct controller_options *options, struct live *live)
 {
     struct controller *c = xcalloc(1, sizeof(*c));
-    c->loop = loop;
-    c->kube = kube;
+    c->world = *world;
     c->observe = observe;
     c->options = *options;
-    uv_timer_init(loop, &c->tick);
-    uv_timer_init(loop, &c->soon);
-    c->tick.data = c->soon.data = c;
-    c->open_handles = 2;
+    c->live = live;
     report_start(c);
-    start_watches(c);
-    if (options->leader_election)
-        c->lease =
-            kube_lease_start(kube, &(struct kube_lease_spec){.namespace_ = options->lease_namespace,
-                                                             .name = options->lease_name,
-                                                             .identity = options->identity,
-                                                             .on_change = on_lease,
-                                                             .arg = c});
-    else
-        lead(c);
+    return c;
+}
+
+struct controller *controller_new_on(const struct world *world, struct observe *observe,
+                                     const struct controller_options *options)
+{
+    struct controller *c = controller_make(world, observe, options, NULL);
+    c->leading = true;
     return c;
 }
 
@@ -325,31 +236,17 @@ static void free_entry(void *value)
     entry_remove(value);
 }
 
-static void on_closed(uv_handle_t *handle)
-{
-    struct controller *c = handle->data;
-    if (--c->open_handles == 0)
-        free(c);
-}
-
 void controller_free(struct controller *c)
 {
     if (c == NULL)
         return;
     c->stopping = true;
     c->leading = false;
-    if (c->lease)
-        kube_lease_stop(c->lease);
-    for (size_t i = 0; i < c->scope_count; i++) {
-        kube_watch_stop(c->scopes[i].watch);
-        free(c->scopes[i].trouble);
-    }
-    free(c->scopes);
     serve_stop(c->serve);
     report_stop(c);
-    kube_cache_stop(c->cache);
+    if (c->live)
+        live_stop(c->live);
     map_free(&c->entries, free_entry);
     map_free(&c->by_target, NULL);
-    uv_close((uv_handle_t *)&c->tick, on_closed);
-    uv_close((uv_handle_t *)&c->soon, on_closed);
+    free(c);
 }

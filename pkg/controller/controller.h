@@ -6,6 +6,7 @@
 #include "guard/guard.h"
 #include "kube/kube.h"
 #include "observe/observe.h"
+#include "world.h"
 
 struct controller;
 
@@ -25,10 +26,24 @@ struct controller_options {
     void *arg;
 };
 
+/* On a Kubernetes cluster: watches it, leads by a lease, makes a pass each interval. */
 struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
                                   const struct controller_options *options);
 void controller_free(struct controller *controller);
 /* Serves /metrics, /healthz and /readyz on ADDRESS:PORT until controller_free. */
-int controller_serve(struct controller *controller, const char *listen, struct error *err);
+int controller_serve(struct controller *controller, uv_loop_t *loop, const char *listen,
+                     struct error *err);
+
+/* --- on another world -------------------------------------------------------------------------
+ * It always leads; its owner says what comes and goes, and when. */
+struct controller *controller_new_on(const struct world *world, struct observe *observe,
+                                     const struct controller_options *options);
+/* An MPA appeared, changed (its status too) or went. */
+void controller_mpa(struct controller *controller, const json_t *object, bool deleted);
+/* Collects figures, then decides on every MPA. */
+void controller_pass(struct controller *controller);
+/* Does what need not wait for the next pass: decides on MPAs that are new or changed, and gives new
+ * pods the size that was decided for the others. */
+void controller_catch_up(struct controller *controller);
 
 #endif

@@ -92,9 +92,9 @@ static bool check_alone(struct round *r)
     const struct entry *e = r->entry;
     const struct api_spec *spec = &e->mpa.spec;
     bool resources = spec->controls[API_CPU] || spec->controls[API_MEMORY];
-    const struct kube_scaler *scaler =
-        kube_cache_scaler(e->controller->cache, spec->target_kind, e->mpa.namespace_,
-                          spec->target_name, true, resources);
+    const struct world *world = &e->controller->world;
+    const struct kube_scaler *scaler = world->scaler(
+        world->self, spec->target_kind, e->mpa.namespace_, spec->target_name, true, resources);
     if (scaler)
         return refuse_owned(r, scaler->kind, scaler->name);
     const struct entry *rival = rival_of(e);

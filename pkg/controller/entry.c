@@ -19,7 +19,7 @@ struct entry *entry_new(struct controller *controller, const char *key)
     e->key = xstrdup(key);
     e->refs = 1;
     e->guard = guard_new();
-    e->actuator = actuator_new(controller->kube);
+    e->actuator = actuator_new(controller->world.resize, controller->world.self);
     actuator_on_answer(e->actuator, on_resized, e);
     return e;
 }
@@ -162,7 +162,7 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
     if (e->recommender != chosen || e->memory_s != memory_s) {
         forget_recommender(e);
         e->recommender = chosen;
-        e->memory = chosen->create(memory_s);
+        e->memory = chosen->create(memory_s, NULL);
         e->memory_s = memory_s;
     }
     *why_not = wanted ? NULL : "no policy is loaded";
@@ -173,15 +173,16 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
 const struct kube_pod **entry_pods(const struct entry *e, const struct kube_workload **workload,
                                    size_t *count)
 {
-    const struct kube_cache *cache = e->controller->cache;
+    const struct world *world = &e->controller->world;
     const struct api_spec *spec = &e->mpa.spec;
     *count = 0;
-    *workload = kube_cache_workload(cache, spec->target_kind, e->mpa.namespace_, spec->target_name);
+    *workload =
+        world->workload(world->self, spec->target_kind, e->mpa.namespace_, spec->target_name);
     if (*workload == NULL)
         return NULL;
-    size_t n = kube_cache_pods(cache, *workload, NULL, 0);
+    size_t n = world->pods(world->self, *workload, NULL, 0);
     const struct kube_pod **pods = xcalloc(n, sizeof(*pods));
-    *count = kube_cache_pods(cache, *workload, pods, n);
+    *count = world->pods(world->self, *workload, pods, n);
     return pods;
 }
 
@@ -197,14 +198,15 @@ void entry_event(struct entry *e, bool warning, const char *reason, const char *
              (struct log_field[]){log_str("mpa", e->key), log_str("reason", reason)}, 2);
     if (e->gone || e->mpa.spec.mode == API_MODE_OFF || e->mpa.uid == NULL)
         return;
-    kube_event_send(e->controller->kube, &(struct kube_event){
-                                             .api_version = API_GROUP "/" API_VERSION,
-                                             .kind = API_KIND,
-                                             .namespace_ = e->mpa.namespace_,
-                                             .name = e->mpa.name,
-                                             .uid = e->mpa.uid,
-                                             .warning = warning,
-                                             .reason = reason,
-                                             .message = message,
-                                         });
+    const struct world *world = &e->controller->world;
+    world->tell(world->self, &(struct kube_event){
+                                 .api_version = API_GROUP "/" API_VERSION,
+                                 .kind = API_KIND,
+                                 .namespace_ = e->mpa.namespace_,
+                                 .name = e->mpa.name,
+                                 .uid = e->mpa.uid,
+                                 .warning = warning,
+                                 .reason = reason,
+                                 .message = message,
+                             });
 }

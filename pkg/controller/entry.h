@@ -2,7 +2,6 @@
 #ifndef FAASRL_CONTROLLER_ENTRY_H
 #define FAASRL_CONTROLLER_ENTRY_H
 
-#include "actuate/actuate.h"
 #include "controller/controller.h"
 #include "metrics/metrics.h"
 
@@ -23,22 +22,28 @@ struct report {
     int64_t passed_ms;     /* wall clock, of the last whole pass, 0: none yet */
 };
 
-struct controller {
-    uv_loop_t *loop;
+/* What a controller on a Kubernetes cluster has besides (live.c). */
+struct live {
+    struct controller *controller;
     struct kube *kube;
-    struct observe *observe;
-    struct controller_options options;
     struct kube_cache *cache;
     struct scope *scopes;
     size_t scope_count;
     struct kube_lease *lease;
-    struct map entries;   /* namespace/name → struct entry */
-    struct map by_target; /* namespace/kind/name → the entry that has the target */
     uv_timer_t tick, soon;
     int open_handles;
+};
+
+struct controller {
+    struct world world;
+    struct observe *observe;
+    struct controller_options options;
+    struct map entries;   /* namespace/name → struct entry */
+    struct map by_target; /* namespace/kind/name → the entry that has the target */
     bool leading, stopping;
     struct report report;
     struct serve *serve; /* NULL: nothing is served */
+    struct live *live;   /* NULL: on another world */
 };
 
 /* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
@@ -84,6 +89,19 @@ struct entry {
         uint32_t known, true_;                      /* conditions, one bit each */
     } last;
 };
+
+/* controller.c: what both worlds need. */
+struct controller *controller_make(const struct world *world, struct observe *observe,
+                                   const struct controller_options *options, struct live *live);
+/* Gives the entry of the MPA, or NULL when it is gone. */
+struct entry *controller_apply(struct controller *controller, const json_t *object, bool deleted);
+/* The entries of this scope that its last full list did not have are gone. */
+void controller_forget_unmarked(struct controller *controller, const struct scope *scope);
+void controller_pods_changed(struct controller *controller, const struct kube_workload *owner);
+void controller_workload_changed(struct controller *controller,
+                                 const struct kube_workload *workload);
+/* live.c */
+void live_stop(struct live *live);
 
 struct entry *entry_new(struct controller *controller, const char *key);
 void entry_hold(struct entry *entry);

@@ -42,15 +42,17 @@ static void answer_health(void *arg, struct serve_answer *out)
 static void answer_ready(void *arg, struct serve_answer *out)
 {
     const struct controller *c = arg;
-    char awaited[400];
-    for (size_t i = 0; i < c->scope_count; i++) {
-        if (kube_watch_synced(c->scopes[i].watch))
+    const struct live *live = c->live;
+    char awaited[400] = "";
+    for (size_t i = 0; live && i < live->scope_count; i++) {
+        if (kube_watch_synced(live->scopes[i].watch))
             continue;
-        const char *why = c->scopes[i].trouble;
+        const char *why = live->scopes[i].trouble;
         say(out, 503, "not synced: " API_PLURAL "%s%s", why ? ": " : "", why ? why : "");
         return;
     }
-    kube_cache_awaits(c->cache, awaited, sizeof(awaited));
+    if (live)
+        kube_cache_awaits(live->cache, awaited, sizeof(awaited));
     if (*awaited)
         say(out, 503, "not synced: %s", awaited);
     else
@@ -58,12 +60,12 @@ static void answer_ready(void *arg, struct serve_answer *out)
 }
 
 /* --- serving --------------------------------------------------------------------------------- */
-int controller_serve(struct controller *c, const char *listen, struct error *err)
+int controller_serve(struct controller *c, uv_loop_t *loop, const char *listen, struct error *err)
 {
     static const struct serve_route routes[] = {
         {"/metrics", answer_metrics}, {"/healthz", answer_health}, {"/readyz", answer_ready}};
     c->serve = serve_start(
-        c->loop,
+        loop,
         &(struct serve_options){
             .listen = listen, .routes = routes, .route_count = ARRAY_LEN(routes), .arg = c},
         err);

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-static void on_written(void *arg, const struct kube_response *response)
+static void on_written(void *arg, const struct error *err)
 {
     struct entry *e = arg;
+    bool cancelled = err && err->code == ERROR_CANCELLED;
     e->writing = false;
-    if (!e->gone && response->error.code != ERROR_CANCELLED)
+    if (!e->gone && !cancelled)
         metrics_count(e->controller->report.status_writes, 1,
-                      METRICS_LABELS(response->error.code ? "failed" : "succeeded"));
-    if (response->error.code && !e->gone && response->error.code != ERROR_CANCELLED) {
-        log_warn("status was not written", log_str("mpa", e->key),
-                 log_str("why", response->error.message));
+                      METRICS_LABELS(err ? "failed" : "succeeded"));
+    if (err && !e->gone && !cancelled) {
+        log_warn("status was not written", log_str("mpa", e->key), log_str("why", err->message));
         json_decref(e->written); /* unknown: write again next time */
         e->written = NULL;
     }
@@ -57,17 +57,11 @@ void publish(struct entry *e, struct api_status *status)
         return;
     }
     cleanup_json json_t *patch = patch_from(old, new, entry_is_external(e));
-    cleanup_free char *path =
-        xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL "/%s/status",
-                  e->mpa.namespace_, e->mpa.name);
     json_decref(e->written);
     e->written = new;
     e->written_ms = now_ms;
     e->writing = true;
     entry_hold(e);
-    kube_send(e->controller->kube, &(struct kube_request){.patch = KUBE_PATCH_MERGE,
-                                                          .path = path,
-                                                          .body = patch,
-                                                          .on_done = on_written,
-                                                          .arg = e});
+    const struct world *world = &e->controller->world;
+    world->write_status(world->self, &e->mpa, patch, on_written, e);
 }

@@ -164,19 +164,19 @@ static void tell_last_pass(void *arg, struct metrics_family *f)
 static void tell_queue(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
-    metrics_set(f, (double)kube_writes_queued(c->kube), NULL);
+    metrics_set(f, (double)kube_writes_queued(c->live->kube), NULL);
 }
 
 static void tell_pods(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
-    metrics_set(f, (double)kube_cache_pod_count(c->cache), NULL);
+    metrics_set(f, (double)kube_cache_pod_count(c->live->cache), NULL);
 }
 
 static void tell_pod_bytes(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
-    metrics_set(f, (double)kube_cache_bytes(c->cache), NULL);
+    metrics_set(f, (double)kube_cache_bytes(c->live->cache), NULL);
 }
 
 /* --- looked up at each scrape: the MPAs ------------------------------------------------------ */
@@ -309,6 +309,9 @@ static const struct gauge own[] = {
      tell_conditions,
      {"condition", "status"}},
     {NAME("last_pass_timestamp_seconds"), "When the last pass ended.", tell_last_pass, {0}},
+};
+
+static const struct gauge of_kube[] = {
     {NAME("kube_write_queue_length"), "Writes that wait for their turn.", tell_queue, {0}},
     {NAME("pods_cached"), "Pods in the cache.", tell_pods, {0}},
     {NAME("pod_cache_bytes"), "Memory of the pods in the cache.", tell_pod_bytes, {0}},
@@ -344,6 +347,8 @@ void report_start(struct controller *c)
 {
     c->report.metrics = metrics_new(NAME("metrics_dropped_total"));
     register_gauges(c, own, ARRAY_LEN(own));
+    if (c->live)
+        register_gauges(c, of_kube, ARRAY_LEN(of_kube));
     register_counters(c);
     c->report.passes =
         register_seconds(c, NAME("pass_duration_seconds"),
@@ -355,12 +360,14 @@ void report_start(struct controller *c)
         register_gauges(c, per_mpa, ARRAY_LEN(per_mpa));
     metrics_register_process(c->report.metrics);
     observe_on_query(c->observe, on_query, c);
-    kube_observe(c->kube, &(struct kube_observer){on_answer, on_watch_error, c});
+    if (c->live)
+        kube_observe(c->live->kube, &(struct kube_observer){on_answer, on_watch_error, c});
 }
 
 void report_stop(struct controller *c)
 {
     observe_on_query(c->observe, NULL, NULL);
-    kube_observe(c->kube, NULL);
+    if (c->live)
+        kube_observe(c->live->kube, NULL);
     metrics_free(c->report.metrics);
 }

@@ -227,7 +227,7 @@ static void add_latency(const struct observe *o, const struct observe_subject *s
     const struct api_spec *spec = &subject->mpa->spec;
     view->seen.percentile = spec->latency_percentile;
     view->seen.goal_ms = (double)spec->latency_target_us / 1000;
-    view->seen.latency_ms = view->seen.requests_per_s = NAN;
+    view->seen.latency_ms = view->seen.requests_per_s = view->seen.concurrency = NAN;
     if (spec->latency_query && spec->latency_target_us > 0)
         add_own_latency(o, subject, view);
     else

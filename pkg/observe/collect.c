@@ -98,15 +98,28 @@ void observe_add_own(struct observe *o, const struct observe_own_query *own)
         free(map_put(&o->own_queries, own->key, query));
 }
 
+static void take_over(struct observe *o, struct figures *figures)
+{
+    figures_free(o->newest);
+    o->newest = figures;
+    o->collected_ms = clock_mono_ms();
+}
+
+void observe_give(struct observe *o, const struct observe_figure *given, size_t count)
+{
+    struct figures *figures = figures_new();
+    for (size_t i = 0; i < count; i++)
+        figures_put(figures, &given[i]);
+    take_over(o, figures);
+}
+
 static void finish_pass(struct pass *pass)
 {
     struct observe *o = pass->observe;
     if (o) {
-        figures_free(o->newest);
-        o->newest = o->coming;
+        take_over(o, o->coming);
         o->coming = NULL;
         o->pass = NULL;
-        o->collected_ms = clock_mono_ms();
         pass->on_done(pass->arg);
     }
     free(pass);

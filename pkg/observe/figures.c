@@ -60,10 +60,10 @@ void figures_free(struct figures *figures)
     free(figures);
 }
 
-static struct pod_figures *pod_slot(struct figures *figures, const struct prom_series *series)
+static struct pod_figures *pod_slot(struct figures *figures, const char *namespace_,
+                                    const char *name)
 {
-    cleanup_free char *key =
-        xasprintf("%s/%s", prom_label(series, "namespace"), prom_label(series, "pod"));
+    cleanup_free char *key = xasprintf("%s/%s", namespace_, name);
     struct pod_figures *pod = map_get(&figures->pods, key);
     if (pod == NULL) {
         pod = xcalloc(1, sizeof(*pod));
@@ -103,21 +103,32 @@ static void set_container(struct container_figures *c, enum prom_metric metric, 
         c->memory_bytes = value;
 }
 
+void figures_put(struct figures *figures, const struct observe_figure *f)
+{
+    if (!isfinite(f->value))
+        return; /* 0/0 of a container without a quota: as good as missing */
+    struct pod_figures *pod = pod_slot(figures, f->namespace_, f->pod);
+    if (f->metric == PROM_LATENCY_BUCKETS)
+        buckets_add(&pod->latency, f->upper_s, f->value);
+    else
+        set_container(container_slot(pod, f->container), f->metric, f->value);
+}
+
 void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_result *result)
 {
     for (size_t i = 0; i < result->series_count; i++) {
         const struct prom_series *series = &result->series[i];
-        if (series->sample_count == 0 || *prom_label(series, "pod") == '\0')
+        struct observe_figure f = {
+            .metric = metric,
+            .namespace_ = prom_label(series, "namespace"),
+            .pod = prom_label(series, "pod"),
+            .container = prom_label(series, "container"),
+        };
+        if (series->sample_count == 0 || *f.pod == '\0' ||
+            (metric == PROM_LATENCY_BUCKETS && !bucket_bound(series, &f.upper_s)))
             continue;
-        double upper, value = series->samples[series->sample_count - 1].value;
-        if (!isfinite(value))
-            continue; /* 0/0 of a container without a quota: as good as missing */
-        if (metric != PROM_LATENCY_BUCKETS)
-            set_container(
-                container_slot(pod_slot(figures, series), prom_label(series, "container")), metric,
-                value);
-        else if (bucket_bound(series, &upper))
-            buckets_add(&pod_slot(figures, series)->latency, upper, value);
+        f.value = series->samples[series->sample_count - 1].value;
+        figures_put(figures, &f);
     }
 }
 

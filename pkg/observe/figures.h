@@ -40,6 +40,7 @@ struct figures {
 
 struct figures *figures_new(void);
 void figures_free(struct figures *figures);
+void figures_put(struct figures *figures, const struct observe_figure *figure);
 void figures_add(struct figures *figures, enum prom_metric metric,
                  const struct prom_result *result);
 void figures_add_own(struct figures *figures, const char *key, const struct prom_result *result,

@@ -16,7 +16,7 @@ struct observe_options {
     double window_s;                          /* rates look back this far */
 };
 
-/* Fails when a template cannot be expanded. */
+/* Fails when a template cannot be expanded. prom may be NULL when figures are only given. */
 struct observe *observe_new(struct prom *prom, const struct observe_options *options,
                             struct error *err);
 void observe_free(struct observe *observe);
@@ -35,6 +35,15 @@ void observe_add_own(struct observe *observe, const struct observe_own_query *ow
  * pass before; a metric whose query failed has no figures at all, never old ones. */
 void observe_collect(struct observe *observe, void (*on_done)(void *arg), void *arg);
 bool observe_busy(const struct observe *observe);
+/* A collection that is not asked for but given: what Prometheus would have answered, by someone who
+ * stands in its place. These are all figures there are; those of the pass before go. */
+struct observe_figure {
+    enum prom_metric metric;
+    const char *namespace_, *pod, *container; /* container: of all but latency buckets */
+    double upper_s;                           /* of a latency bucket; INFINITY: the last one */
+    double value;                             /* in the unit of the metric's query */
+};
+void observe_give(struct observe *observe, const struct observe_figure *figures, size_t count);
 /* Who is told of each query of a collection that was answered or failed, for metrics. metric is
  * prom_metric_name()'s, "own" for an MPA's own query. NULL: nobody. */
 typedef void (*observe_told)(void *arg, const char *metric, double seconds, bool succeeded);

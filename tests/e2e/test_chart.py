@@ -94,11 +94,12 @@ def test_every_value_is_documented_and_covered():
 def test_every_option_of_the_controller_can_be_set():
     """By a value of its own; the rest is the chart's to set or makes no sense in a pod."""
     table = (ROOT / "cmd/faasrl-mpa/options.c").read_text()
-    options = set(re.findall(r'^    \{"([a-z-]+)", [A-Z]+, AT', table, re.M))
+    options = set(re.findall(r'^    \{"([a-z-]+)", [A-Z_]+, AT', table, re.M))
     assert len(options) > 30
     args = {re.match(r"--([a-z-]+)", a)[1] for auth in ("basic", "bearer") for a in pod_of(
         "-f", ALL, "--set", f"metrics.service.enabled=true,prometheus.auth.type={auth}")["containers"][0]["args"]}
-    assert options - args == {"kubeconfig", "context", "leader-elect", "identity", "version", "help"}
+    assert options - args == {"kubeconfig", "context", "leader-elect", "identity", "version", "help",
+                              "simulate", "simulate-duration", "simulate-speed", "simulate-seed"}
     assert args <= options
 
 

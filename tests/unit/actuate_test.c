@@ -31,6 +31,12 @@ static void on_answer(void *arg, const char *pod, const struct error *err)
     s->refusal = err ? *err : (struct error){0};
 }
 
+static void send_to_kube(void *arg, const struct kube_pod *pod, const json_t *patch,
+                         actuate_done on_done, void *done_arg)
+{
+    actuate_pod(arg, pod, patch, on_done, done_arg);
+}
+
 static int setup(void **state)
 {
     struct script *s = xcalloc(1, sizeof(*s));
@@ -38,7 +44,7 @@ static int setup(void **state)
     s->fake.on_request = on_request;
     s->fake.arg = s;
     fake_start(&s->fake, NULL);
-    s->actuator = actuator_new(s->fake.kube);
+    s->actuator = actuator_new(send_to_kube, s->fake.kube);
     actuator_on_answer(s->actuator, on_answer, s);
     *state = s;
     return 0;
@@ -152,7 +158,7 @@ static void test_a_refusal_is_told_and_waits(void **state)
     assert_int_equal(report.pending, 1);
     assert_non_null(strstr(report.message, "node too small"));
 
-    clock_set_for_test(clock_mono_ms() + 31000, clock_wall_ms() + 31000);
+    clock_set(clock_mono_ms() + 31000, clock_wall_ms() + 31000);
     assert_int_equal(resize(s, pod, 400, false).patched, 1);
     kube_pod_free(pod);
 }
@@ -184,9 +190,9 @@ static void test_initial_mode_sizes_a_new_pod_once(void **state)
 {
     struct script *s = *state;
     struct kube_pod *pod = make_pod(guaranteed, "");
-    clock_set_for_test(1000000, 1767225610000 + 60000);
+    clock_set(1000000, 1767225610000 + 60000);
     assert_int_equal(resize(s, pod, 400, true).patched, 0);
-    clock_set_for_test(1000000, 1767225610000 + 5000);
+    clock_set(1000000, 1767225610000 + 5000);
     assert_int_equal(resize(s, pod, 400, true).patched, 1);
     assert_int_equal(resize(s, pod, 300, true).patched, 0);
     kube_pod_free(pod);

@@ -87,7 +87,7 @@ static struct script *start(const char *own_query)
                                          .name = (char *)(uintptr_t) "f",
                                          .replicas_wanted = 2};
     s->latency = s->cpu = s->throttled = s->memory = "";
-    clock_set_for_test(1000000, NOW_MS);
+    clock_set(1000000, NOW_MS);
     return s;
 }
 
@@ -109,6 +109,19 @@ static void on_collected(void *arg)
     ((struct script *)arg)->collected = true;
 }
 
+static int build(struct script *s)
+{
+    struct observe_subject subject = {.key = "ns/m",
+                                      .mpa = &s->mpa,
+                                      .workload = &s->workload,
+                                      .pods = (const struct kube_pod *const *)s->pods,
+                                      .pod_count = s->pod_count,
+                                      .since_increase_s = INFINITY};
+    observe_view_clear(&s->view);
+    s->err = (struct error){0};
+    return observe_build(s->observe, &subject, &s->view, &s->err);
+}
+
 static int look(struct script *s)
 {
     const struct kube_pod *const *pods = (const struct kube_pod *const *)s->pods;
@@ -120,15 +133,7 @@ static int look(struct script *s)
     s->collected = false;
     observe_collect(s->observe, on_collected, s);
     fake_run_until(&s->fake, s->collected);
-    struct observe_subject subject = {.key = "ns/m",
-                                      .mpa = &s->mpa,
-                                      .workload = &s->workload,
-                                      .pods = pods,
-                                      .pod_count = s->pod_count,
-                                      .since_increase_s = INFINITY};
-    observe_view_clear(&s->view);
-    s->err = (struct error){0};
-    return observe_build(s->observe, &subject, &s->view, &s->err);
+    return build(s);
 }
 
 #define CPU_OF(pod, cores)                                                                         \
@@ -303,6 +308,36 @@ static void test_figures_as_json(void **state)
     stop(s);
 }
 
+/* As in the tests above, but without a query: half of 20 requests/s within 0.1 s. */
+static void test_figures_can_be_given(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    const struct observe_figure figures[] = {
+        {PROM_CPU_USAGE, "ns", "a", "c", 0, 0.15},
+        {PROM_CPU_THROTTLED, "ns", "a", "c", 0, 0.5},
+        {PROM_MEMORY_USAGE, "ns", "a", "c", 0, NAN},
+        {PROM_LATENCY_BUCKETS, "ns", "a", NULL, 0.1, 10},
+        {PROM_LATENCY_BUCKETS, "ns", "a", NULL, INFINITY, 20},
+        {PROM_LATENCY_BUCKETS, "ns", "a", NULL, 0.2, 20},
+    };
+    observe_give(s->observe, figures, ARRAY_LEN(figures));
+    assert_int_equal(observe_collected_ms(s->observe), clock_mono_ms());
+    assert_int_equal(build(s), 0);
+    const struct observation *seen = &s->view.seen;
+    assert_true(fabs(seen->pods[0].containers[0].usage[RECOMMEND_CPU] - 150) < 1e-9);
+    assert_true(isnan(seen->pods[0].containers[0].usage[RECOMMEND_MEMORY]));
+    assert_true(fabs(seen->throttled - 0.5) < 1e-12);
+    assert_true(fabs(seen->latency_ms - 100) < 1e-9);
+    assert_true(fabs(seen->requests_per_s - 20) < 1e-12);
+
+    observe_give(s->observe, NULL, 0); /* nothing old is kept */
+    assert_int_equal(build(s), -1);
+    assert_int_equal(s->queries, 0);
+    stop(s);
+}
+
 static void test_a_bad_template_is_refused_at_start(void **state)
 {
     struct observe_options options = {.templates = {"rate($windwo)"}, .window_s = 30};
@@ -323,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_an_own_query_gives_seconds_or_buckets),
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
         cmocka_unit_test(test_figures_as_json),
+        cmocka_unit_test(test_figures_can_be_given),
         cmocka_unit_test(test_a_bad_template_is_refused_at_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

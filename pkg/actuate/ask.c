@@ -1,3 +1,4 @@
+/* What is asked of the API server. */
 #include "actuate/actuate.h"
 
 #include <string.h>
@@ -28,16 +29,26 @@ int actuate_supports(const struct api_spec *spec, struct error *err)
         spec->target_api_version, spec->target_kind);
 }
 
-struct scale_call {
+struct call {
     actuate_done on_done;
     void *arg;
 };
 
-static void on_scaled(void *arg, const struct kube_response *response)
+static void on_answer(void *arg, const struct kube_response *response)
 {
-    struct scale_call *call = arg;
+    struct call *call = arg;
     call->on_done(call->arg, response->error.code ? &response->error : NULL);
     free(call);
+}
+
+static void ask(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
+                actuate_done on_done, void *arg)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+    *call = (struct call){.on_done = on_done, .arg = arg};
+    kube_send(kube,
+              &(struct kube_request){
+                  .patch = patch, .path = path, .body = body, .on_done = on_answer, .arg = call});
 }
 
 void actuate_replicas(struct kube *kube, const struct kube_workload *workload, int replicas,
@@ -47,11 +58,13 @@ void actuate_replicas(struct kube *kube, const struct kube_workload *workload, i
         xasprintf("/apis/apps/v1/namespaces/%s/%s/%s/scale", workload->namespace_,
                   plural_of(workload->kind), workload->name);
     cleanup_json json_t *body = json_pack("{s:{s:i}}", "spec", "replicas", replicas);
-    struct scale_call *call = xcalloc(1, sizeof(*call));
-    *call = (struct scale_call){.on_done = on_done, .arg = arg};
-    kube_send(kube, &(struct kube_request){.patch = KUBE_PATCH_MERGE,
-                                           .path = path,
-                                           .body = body,
-                                           .on_done = on_scaled,
-                                           .arg = call});
+    ask(kube, KUBE_PATCH_MERGE, path, body, on_done, arg);
+}
+
+void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *patch,
+                 actuate_done on_done, void *arg)
+{
+    cleanup_free char *path =
+        xasprintf("/api/v1/namespaces/%s/pods/%s/resize", pod->namespace_, pod->name);
+    ask(kube, KUBE_PATCH_STRATEGIC, path, patch, on_done, arg);
 }

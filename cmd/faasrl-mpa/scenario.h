@@ -1,0 +1,20 @@
+/* The functions of --simulate: a few shapes of load, each with its MPA. */
+#ifndef FAASRL_SCENARIO_H
+#define FAASRL_SCENARIO_H
+
+#include "embed/embed.h"
+
+#define SCENARIO_MAX 8
+
+struct scenario {
+    struct embed_function functions[SCENARIO_MAX];
+    struct trace traces[SCENARIO_MAX];
+    json_t *manifests;
+    size_t count;
+    struct cluster_node nodes[3];
+};
+
+int scenario_open(struct scenario *out, struct error *err);
+void scenario_close(struct scenario *scenario);
+
+#endif

@@ -1,0 +1,284 @@
+/* The controller on a Kubernetes cluster: the world it sees through watches and Prometheus and acts
+ * on through the API server, on the loop's time, while it holds the lease. */
+#include "entry.h"
+
+/* Events of the cluster are gathered for this long before they are acted on. */
+#define SOON_MS 250
+
+/* --- the world ------------------------------------------------------------------------------- */
+static bool synced(void *self)
+{
+    const struct live *live = self;
+    for (size_t i = 0; i < live->scope_count; i++)
+        if (!kube_watch_synced(live->scopes[i].watch))
+            return false;
+    return kube_cache_synced(live->cache);
+}
+
+static const struct kube_workload *find_workload(void *self, const char *kind,
+                                                 const char *namespace_, const char *name)
+{
+    const struct live *live = self;
+    return kube_cache_workload(live->cache, kind, namespace_, name);
+}
+
+static size_t find_pods(void *self, const struct kube_workload *workload,
+                        const struct kube_pod **out, size_t max)
+{
+    const struct live *live = self;
+    return kube_cache_pods(live->cache, workload, out, max);
+}
+
+static const struct kube_scaler *find_scaler(void *self, const char *kind, const char *namespace_,
+                                             const char *name, bool replicas, bool resources)
+{
+    const struct live *live = self;
+    return kube_cache_scaler(live->cache, kind, namespace_, name, replicas, resources);
+}
+
+static void collect(void *self, struct observe *observe, void (*on_done)(void *arg), void *arg)
+{
+    (void)self;
+    observe_collect(observe, on_done, arg);
+}
+
+static void set_replicas(void *self, const struct kube_workload *workload, int replicas,
+                         actuate_done on_done, void *arg)
+{
+    const struct live *live = self;
+    actuate_replicas(live->kube, workload, replicas, on_done, arg);
+}
+
+static void resize(void *self, const struct kube_pod *pod, const json_t *patch,
+                   actuate_done on_done, void *arg)
+{
+    const struct live *live = self;
+    actuate_pod(live->kube, pod, patch, on_done, arg);
+}
+
+struct status_write {
+    actuate_done on_done;
+    void *arg;
+};
+
+static void on_status_written(void *arg, const struct kube_response *response)
+{
+    struct status_write *write = arg;
+    write->on_done(write->arg, response->error.code ? &response->error : NULL);
+    free(write);
+}
+
+static void write_status(void *self, const struct api_mpa *mpa, const json_t *patch,
+                         actuate_done on_done, void *arg)
+{
+    const struct live *live = self;
+    cleanup_free char *path =
+        xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL "/%s/status",
+                  mpa->namespace_, mpa->name);
+    struct status_write *write = xcalloc(1, sizeof(*write));
+    *write = (struct status_write){.on_done = on_done, .arg = arg};
+    kube_send(live->kube, &(struct kube_request){.patch = KUBE_PATCH_MERGE,
+                                                 .path = path,
+                                                 .body = patch,
+                                                 .on_done = on_status_written,
+                                                 .arg = write});
+}
+
+static void tell(void *self, const struct kube_event *event)
+{
+    const struct live *live = self;
+    kube_event_send(live->kube, event);
+}
+
+static void on_soon(uv_timer_t *timer)
+{
+    const struct live *live = timer->data;
+    controller_catch_up(live->controller);
+}
+
+static void wake(void *self)
+{
+    struct live *live = self;
+    if (!live->controller->stopping && !uv_is_active((uv_handle_t *)&live->soon))
+        uv_timer_start(&live->soon, on_soon, SOON_MS, 0);
+}
+
+static struct world world_of(struct live *live)
+{
+    return (struct world){
+        .self = live,
+        .synced = synced,
+        .workload = find_workload,
+        .pods = find_pods,
+        .scaler = find_scaler,
+        .collect = collect,
+        .set_replicas = set_replicas,
+        .resize = resize,
+        .write_status = write_status,
+        .tell = tell,
+        .wake = wake,
+    };
+}
+
+/* --- what the watches tell ------------------------------------------------------------------- */
+static void on_pod(void *arg, const struct kube_pod *pod, bool deleted)
+{
+    const struct live *live = arg;
+    const struct kube_workload *owner = deleted ? NULL : kube_cache_owner(live->cache, pod);
+    if (owner)
+        controller_pods_changed(live->controller, owner);
+}
+
+static void on_workload(void *arg, const struct kube_workload *workload, bool deleted)
+{
+    const struct live *live = arg;
+    (void)deleted;
+    controller_workload_changed(live->controller, workload);
+}
+
+static void on_mpa(void *arg, const json_t *object, bool deleted)
+{
+    struct scope *scope = arg;
+    struct entry *e = controller_apply(scope->controller, object, deleted);
+    if (e) {
+        e->scope = scope;
+        e->mark = scope->list_mark;
+    }
+}
+
+static void on_list_begin(void *arg)
+{
+    struct scope *scope = arg;
+    scope->list_mark++;
+}
+
+static void on_list_end(void *arg)
+{
+    const struct scope *scope = arg;
+    controller_forget_unmarked(scope->controller, scope);
+}
+
+static void on_watch_state(void *arg, const struct error *err)
+{
+    struct scope *scope = arg;
+    string_set(&scope->trouble, err ? err->message : NULL);
+    if (err)
+        log_warn("the watch of MPAs is interrupted", log_str("why", err->message));
+    else
+        log_info("the watch of MPAs works");
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+static void on_tick(uv_timer_t *timer)
+{
+    const struct live *live = timer->data;
+    struct controller *c = live->controller;
+    if (!c->leading || c->stopping || observe_busy(c->observe) || !kube_cache_synced(live->cache))
+        return;
+    controller_pass(c);
+}
+
+static void lead(struct live *live)
+{
+    struct controller *c = live->controller;
+    c->leading = true;
+    uv_timer_start(&live->tick, on_tick, 0, (uint64_t)(c->options.interval_s * 1000));
+}
+
+static void on_lease(void *arg, bool leading)
+{
+    struct live *live = arg;
+    struct controller *c = live->controller;
+    log_info(leading ? "this replica leads" : "this replica no longer leads");
+    if (leading) {
+        lead(live);
+        return;
+    }
+    c->leading = false;
+    uv_timer_stop(&live->tick);
+    c->options.on_lost(c->options.arg);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+static void watch_mpas(struct scope *scope, const char *namespace_)
+{
+    cleanup_free char *path =
+        namespace_
+            ? xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL, namespace_)
+            : xstrdup("/apis/" API_GROUP "/" API_VERSION "/" API_PLURAL);
+    scope->watch =
+        kube_watch_start(scope->controller->live->kube,
+                         &(struct kube_watch_spec){.path = path,
+                                                   .handler = {.on_object = on_mpa,
+                                                               .on_list_begin = on_list_begin,
+                                                               .on_list_end = on_list_end,
+                                                               .on_state = on_watch_state},
+                                                   .arg = scope});
+}
+
+static void start_watches(struct live *live, const char *const *names)
+{
+    size_t n = 0;
+    while (names && names[n])
+        n++;
+    live->scope_count = n ? n : 1;
+    live->scopes = xcalloc(live->scope_count, sizeof(*live->scopes));
+    for (size_t i = 0; i < live->scope_count; i++) {
+        live->scopes[i].controller = live->controller;
+        watch_mpas(&live->scopes[i], n ? names[i] : NULL);
+    }
+    live->cache = kube_cache_start(
+        live->kube,
+        &(struct kube_cache_options){
+            .namespaces = names, .on_pod = on_pod, .on_workload = on_workload, .arg = live});
+}
+
+static void start_lease(struct live *live, const struct controller_options *options)
+{
+    live->lease = kube_lease_start(live->kube,
+                                   &(struct kube_lease_spec){.namespace_ = options->lease_namespace,
+                                                             .name = options->lease_name,
+                                                             .identity = options->identity,
+                                                             .on_change = on_lease,
+                                                             .arg = live});
+}
+
+struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
+                                  const struct controller_options *options)
+{
+    struct live *live = xcalloc(1, sizeof(*live));
+    struct world world = world_of(live);
+    live->kube = kube;
+    uv_timer_init(loop, &live->tick);
+    uv_timer_init(loop, &live->soon);
+    live->tick.data = live->soon.data = live;
+    live->open_handles = 2;
+    live->controller = controller_make(&world, observe, options, live);
+    start_watches(live, options->namespaces);
+    if (options->leader_election)
+        start_lease(live, options);
+    else
+        lead(live);
+    return live->controller;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct live *live = handle->data;
+    if (--live->open_handles == 0)
+        free(live);
+}
+
+void live_stop(struct live *live)
+{
+    if (live->lease)
+        kube_lease_stop(live->lease);
+    for (size_t i = 0; i < live->scope_count; i++) {
+        kube_watch_stop(live->scopes[i].watch);
+        free(live->scopes[i].trouble);
+    }
+    free(live->scopes);
+    kube_cache_stop(live->cache);
+    uv_close((uv_handle_t *)&live->tick, on_closed);
+    uv_close((uv_handle_t *)&live->soon, on_closed);
+}

@@ -1,0 +1,39 @@
+/* What the controller sees and acts on. One world is a Kubernetes cluster with its Prometheus
+ * (live.c); another can stand in its place, and the controller's round is the same code on both. */
+#ifndef FAASRL_CONTROLLER_WORLD_H
+#define FAASRL_CONTROLLER_WORLD_H
+
+#include "actuate/actuate.h"
+#include "observe/observe.h"
+
+struct world {
+    void *self; /* the first argument of all that follows */
+
+    /* --- what is there; the results live until the world goes on --------------------------- */
+    bool (*synced)(void *self); /* all of it is known: before, nothing is decided */
+    const struct kube_workload *(*workload)(void *self, const char *kind, const char *namespace_,
+                                            const char *name); /* NULL: there is none */
+    /* As kube_cache_pods and kube_cache_scaler. */
+    size_t (*pods)(void *self, const struct kube_workload *workload, const struct kube_pod **out,
+                   size_t max);
+    const struct kube_scaler *(*scaler)(void *self, const char *kind, const char *namespace_,
+                                        const char *name, bool replicas, bool resources);
+
+    /* --- what is measured ------------------------------------------------------------------ */
+    /* Brings new figures into observe, then calls on_done; at once or later. */
+    void (*collect)(void *self, struct observe *observe, void (*on_done)(void *arg), void *arg);
+
+    /* --- what is done: on_done is called exactly once, at once or later -------------------- */
+    void (*set_replicas)(void *self, const struct kube_workload *workload, int replicas,
+                         actuate_done on_done, void *arg);
+    actuate_send resize;
+    /* patch is a merge patch: {"status": …}. */
+    void (*write_status)(void *self, const struct api_mpa *mpa, const json_t *patch,
+                         actuate_done on_done, void *arg);
+    void (*tell)(void *self, const struct kube_event *event);
+
+    /* Something should not wait for the next pass: controller_catch_up is to be called soon. */
+    void (*wake)(void *self);
+};
+
+#endif
