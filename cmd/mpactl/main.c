@@ -12,6 +12,14 @@ static const struct command {
     const char *name, *usage, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"simulate", "--trace WORKLOAD [--recommender NAME] [OPTION…]",
+     "show what a recommender does on simulated load", cmd_simulate},
+    {"compare", "--trace WORKLOAD… --recommender NAME… [OPTION…]",
+     "compare recommenders on the same simulated load", cmd_compare},
+    {"tune", "--trace WORKLOAD… [--recommender NAME…] [OPTION…]",
+     "search the parameters of recommenders on simulated load", cmd_tune},
+    {"train", "[--algorithm NAME] [OPTION…]", "learn to scale in simulated clusters", cmd_train},
+    {"checkpoint", "show FILE", "tell what a file of learned weights holds", cmd_checkpoint},
     {"validate", "-f FILE|- [-f FILE…]", "check manifests as the API server would, without one",
      cmd_validate},
 };

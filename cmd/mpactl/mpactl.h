@@ -10,6 +10,11 @@ enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* Writes "mpactl: " and the message, which reads "what: why: what to do", to stderr. */
 void mpactl_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+int cmd_checkpoint(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
+int cmd_train(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 #endif

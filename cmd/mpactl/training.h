@@ -1,0 +1,34 @@
+/* What mpactl train has done, and how it is shown. */
+#ifndef FAASRL_MPACTL_TRAINING_H
+#define FAASRL_MPACTL_TRAINING_H
+
+#include <stdio.h>
+
+#include "base/args.h"
+#include "train/train.h"
+
+struct training_options {
+    const char *algorithm, *formulation;
+    struct args_list set, learn; /* NAME=VALUE */
+    double episodes, seeds, seed, jobs;
+    const char *out, *csv, *svg, *resume;
+    bool papers, help;
+};
+
+struct training {
+    struct training_options options;
+    struct train_config config;
+    struct train_history *histories; /* of each seed */
+    size_t count;
+    bool interrupted;
+};
+
+/* --- training_print.c ------------------------------------------------------------------------ */
+/* A line per seed. */
+void training_print(const struct training *t);
+/* A line per round of each seed. */
+void training_write_csv(const struct training *t, FILE *out);
+/* The curve: mean over all seeds, and how far they lie apart. */
+void training_write_svg(const struct training *t, FILE *out);
+
+#endif
