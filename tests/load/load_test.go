@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	vegeta "github.com/tsenart/vegeta/v12/lib"
 )
 
 func mustParse(t *testing.T, source string) trace {
@@ -120,6 +122,74 @@ func TestPaceWaitsOrCatchesUp(t *testing.T) {
 	}
 }
 
+func TestPoissonTimes(t *testing.T) {
+	o := options{poisson: true, seed: 7}
+	p := o.pacer(mustParse(t, "100@100s,0@50s,100@100s"))
+	var gaps []float64
+	var previous time.Duration
+	for hits := uint64(0); ; hits++ {
+		due, ok := p.due(hits)
+		if !ok {
+			break
+		}
+		if again, _ := p.due(hits); again != due {
+			t.Fatalf("request %d is due at %v and at %v", hits, due, again)
+		}
+		if due > 100*time.Second && due < 150*time.Second {
+			t.Fatalf("request %d falls into the pause", hits)
+		}
+		gaps = append(gaps, (due - previous).Seconds())
+		previous = due
+	}
+	// 20,000 are expected, with a standard deviation of 141.
+	if n := float64(len(gaps)); math.Abs(n-20000) > 5*141 {
+		t.Errorf("got %v requests", n)
+	}
+	// The share of exponential gaps of mean 10 ms that are longer than 10 ms is 1/e.
+	long := 0
+	for _, gap := range gaps {
+		if gap > 0.01 {
+			long++
+		}
+	}
+	if share := float64(long) / float64(len(gaps)); math.Abs(share-1/math.E) > 0.02 {
+		t.Errorf("share of long gaps: %v", share)
+	}
+	if first, _ := o.pacer(p.trace).due(0); first != time.Duration(gaps[0]*1e9) {
+		t.Errorf("the same seed gives %v, and gave %v s", first, gaps[0])
+	}
+}
+
+func TestTargetsAreMixed(t *testing.T) {
+	o := options{targets: []string{"a", "b"}, seed: 1}
+	next, count := o.targeter(), map[string]int{}
+	for range 1000 {
+		var target vegeta.Target
+		if err := next(&target); err != nil {
+			t.Fatal(err)
+		}
+		count[target.URL]++
+	}
+	if len(count) != 2 || math.Abs(float64(count["a"])-500) > 100 {
+		t.Errorf("got %v", count)
+	}
+}
+
+func TestSamplesFile(t *testing.T) {
+	r := newReport(mustParse(t, "1@10s"), time.Unix(100, 0))
+	r.add(&vegeta.Result{Timestamp: time.Unix(102, 0), Latency: 1500 * time.Microsecond, Code: 503,
+		Error: "503"})
+	r.add(&vegeta.Result{Timestamp: time.Unix(101, 5e8), Latency: time.Second, Code: 200})
+	name := filepath.Join(t.TempDir(), "samples")
+	if err := r.writeSamples(name); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := os.ReadFile(name)
+	if want := "1.500000 1000.000 200\n2.000000 1.500 503\n"; string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestGuard(t *testing.T) {
 	for _, allowed := range []string{"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1",
 		"192.0.2.1", "198.51.100.255", "203.0.113.7"} {
@@ -167,7 +237,7 @@ func TestAttackSendsAllRequests(t *testing.T) {
 	}))
 	defer server.Close()
 
-	o := options{target: server.URL, maxRate: 500, timeout: time.Second, noKeepAlive: true}
+	o := options{targets: []string{server.URL}, maxRate: 500, timeout: time.Second, noKeepAlive: true}
 	r := o.attack(mustParse(t, "50@1s,0@200ms,100@500ms"), io.Discard)
 	if r.Requests != 100 || served.Load() != 100 || r.Errors != 10 {
 		t.Errorf("sent %d, served %d, failed %d", r.Requests, served.Load(), r.Errors)

@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,14 +28,18 @@ const (
 )
 
 type options struct {
-	target, trace           string
+	targets                 []string
+	trace, samples          string
 	scale, maxRate          float64
 	step, duration, timeout time.Duration
+	seed                    uint64
+	poisson                 bool
 	noKeepAlive, json       bool
 }
 
 func parseOptions() (o options) {
-	flag.StringVar(&o.target, "target", "", "URL to request")
+	flag.Func("target", "URL to request; of several, each request takes one at random",
+		func(target string) error { o.targets = append(o.targets, target); return nil })
 	flag.StringVar(&o.trace, "trace", "",
 		"file with a rate per line, or steps as 10@30s,10-40@1m (requests per second)")
 	flag.Float64Var(&o.scale, "scale", 1, "factor on all rates")
@@ -41,6 +47,11 @@ func parseOptions() (o options) {
 	flag.Float64Var(&o.maxRate, "max-rate", 500, "highest rate; higher ones are cut to it")
 	flag.DurationVar(&o.duration, "duration", longestRun, "end after this, if the trace is longer")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Second, "a request fails after this")
+	flag.BoolVar(&o.poisson, "poisson", false,
+		"send at random times, the rates being the means of a Poisson process, not evenly")
+	flag.Uint64Var(&o.seed, "seed", 1, "of what is random")
+	flag.StringVar(&o.samples, "samples", "",
+		"file to write every request to: when it was sent (s), its latency (ms), its HTTP status")
 	flag.BoolVar(&o.noKeepAlive, "no-keepalive", true,
 		"connect anew for each request: a Service spreads connections, not requests, over pods")
 	flag.BoolVar(&o.json, "json", false, "print no progress, and the summary on one line")
@@ -52,7 +63,7 @@ func (o options) check() error {
 	switch {
 	case flag.NArg() > 0:
 		return fmt.Errorf("%q: unexpected argument", flag.Arg(0))
-	case o.target == "" || o.trace == "":
+	case len(o.targets) == 0 || o.trace == "":
 		return errors.New("--target and --trace are needed")
 	case !(o.scale > 0 && o.scale <= 1000):
 		return errors.New("--scale: must be above 0 and at most 1000")
@@ -65,7 +76,12 @@ func (o options) check() error {
 	case o.timeout <= 0 || o.timeout > time.Minute:
 		return errors.New("--timeout: must be above 0 and at most 1m")
 	}
-	return checkTarget(o.target)
+	for _, target := range o.targets {
+		if err := checkTarget(target); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o options) boundedTrace() (trace, error) {
@@ -83,13 +99,32 @@ func (o options) boundedTrace() (trace, error) {
 	return t, nil
 }
 
+// Times and targets are drawn apart, so that the times are the same whatever is requested.
+func (o options) pacer(t trace) *tracePacer {
+	p := &tracePacer{trace: t}
+	if o.poisson {
+		p.random = rand.New(rand.NewPCG(o.seed, 0))
+	}
+	return p
+}
+
+func (o options) targeter() vegeta.Targeter {
+	var lock sync.Mutex
+	random := rand.New(rand.NewPCG(o.seed, 1))
+	return func(next *vegeta.Target) error {
+		lock.Lock()
+		defer lock.Unlock()
+		*next = vegeta.Target{Method: http.MethodGet, URL: o.targets[random.IntN(len(o.targets))]}
+		return nil
+	}
+}
+
 func (o options) attack(t trace, progress io.Writer) *report {
 	// Enough workers for every request that can be under way; fewer would close the loop.
 	workers := uint64(math.Ceil(o.maxRate*o.timeout.Seconds())) + 1
 	attacker := vegeta.NewAttacker(vegeta.Client(newClient(o.timeout, o.noKeepAlive)),
 		vegeta.MaxWorkers(workers), vegeta.MaxBody(0))
-	targeter := vegeta.NewStaticTargeter(vegeta.Target{Method: http.MethodGet, URL: o.target})
-	pacer := &tracePacer{trace: t}
+	pacer := o.pacer(t)
 
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
@@ -97,7 +132,7 @@ func (o options) attack(t trace, progress io.Writer) *report {
 	defer ticker.Stop()
 
 	r := newReport(t, time.Now())
-	results := attacker.Attack(targeter, pacer, 0, "")
+	results := attacker.Attack(o.targeter(), pacer, 0, "")
 	for {
 		select {
 		case result, ok := <-results:
@@ -126,9 +161,15 @@ func run(o options) error {
 	if o.json {
 		progress, indent = io.Discard, ""
 	}
+	r := o.attack(t, progress)
+	if o.samples != "" {
+		if err := r.writeSamples(o.samples); err != nil {
+			return err
+		}
+	}
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetIndent("", indent)
-	return encoder.Encode(o.attack(t, progress))
+	return encoder.Encode(r)
 }
 
 func main() {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +36,11 @@ type stepReport struct {
 	latencies    latencies
 }
 
+type sample struct {
+	sent, latency time.Duration
+	status        uint16 // 0: no answer
+}
+
 type report struct {
 	Requests int            `json:"requests"`
 	Errors   int            `json:"errors"`
@@ -45,10 +53,11 @@ type report struct {
 	Reasons  map[string]int `json:"error_reasons,omitempty"`
 	Steps    []stepReport   `json:"steps"`
 
-	trace  trace
-	begin  time.Time
-	last   time.Duration
-	recent latencies
+	trace   trace
+	begin   time.Time
+	last    time.Duration
+	recent  latencies
+	samples []sample
 }
 
 func newReport(t trace, begin time.Time) *report {
@@ -70,6 +79,7 @@ func (r *report) add(result *vegeta.Result) {
 	s := &r.Steps[index]
 	s.latencies = append(s.latencies, result.Latency)
 	r.recent = append(r.recent, result.Latency)
+	r.samples = append(r.samples, sample{sent, result.Latency, result.Code})
 	r.Requests++
 	if result.Error != "" {
 		s.Errors++
@@ -103,4 +113,15 @@ func (r *report) finish(lag time.Duration) {
 	r.P50, r.P90, r.P99 = all.quantile(0.5), all.quantile(0.9), all.quantile(0.99)
 	r.Max = all.quantile(1)
 	r.Lag = float64(lag.Microseconds()) / 1e3
+}
+
+// writeSamples writes a line per request, in the order in which they were sent.
+func (r *report) writeSamples(name string) error {
+	var text bytes.Buffer
+	slices.SortFunc(r.samples, func(a, b sample) int { return cmp.Compare(a.sent, b.sent) })
+	for _, s := range r.samples {
+		fmt.Fprintf(&text, "%.6f %.3f %d\n", s.sent.Seconds(),
+			float64(s.latency.Microseconds())/1e3, s.status)
+	}
+	return os.WriteFile(name, text.Bytes(), 0o644)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -151,7 +152,9 @@ func (t trace) at(elapsed time.Duration) (index int, into time.Duration) {
 // tracePacer sends each request when the trace says, however long earlier ones take to answer.
 type tracePacer struct {
 	trace
-	lag time.Duration // the most that a request was sent too late
+	random *rand.Rand    // of a Poisson process; nil: evenly
+	places []float64     // of its requests so far, in mean requests since the beginning
+	lag    time.Duration // the most that a request was sent too late
 }
 
 func (p *tracePacer) Rate(elapsed time.Duration) float64 {
@@ -168,9 +171,24 @@ func (p *tracePacer) Pace(elapsed time.Duration, hits uint64) (wait time.Duratio
 	return max(0, due-elapsed), false
 }
 
-// due puts a request into the middle of its share of the trace, so none falls into a pause.
+// place says how many requests the trace should have sent when this one is due. Evenly, it is in the
+// middle of its share, so that none falls into a pause.
+func (p *tracePacer) place(hits uint64) float64 {
+	if p.random == nil {
+		return float64(hits) + 0.5
+	}
+	for uint64(len(p.places)) <= hits {
+		last := 0.0
+		if len(p.places) > 0 {
+			last = p.places[len(p.places)-1]
+		}
+		p.places = append(p.places, last+p.random.ExpFloat64())
+	}
+	return p.places[hits]
+}
+
 func (p *tracePacer) due(hits uint64) (time.Duration, bool) {
-	left := float64(hits) + 0.5
+	left := p.place(hits)
 	var begin time.Duration
 	for _, s := range p.trace {
 		if left <= s.requests() {

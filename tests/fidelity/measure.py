@@ -1,0 +1,256 @@
+"""The measuring side: pods of a given size and number on the local cluster, load on them, and what
+the clients, the pods and the kernel saw."""
+import dataclasses
+import math
+import os
+import platform
+import re
+import struct
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+import harness  # noqa: E402  (its place is only known now)
+
+NAMESPACE = "fidelity"
+OUT = ROOT / "build/fidelity"
+LOAD, SPIN = ROOT / "build/load", ROOT / "build/spin"
+REQUESTS, SHORTEST_S, LONGEST_S = 1200, 14, 28  # of a point in a round
+CALIBRATION_S = 12
+# What makes a measurement worthless, so that it is made again, a few times at most: others used this
+# share of the cores, or the cores were slower than at their best by this share.
+BUSY, SLOW, TRIES = 0.15, 0.03, 3
+QUANTILES = [share / 50 for share in range(50)] + [0.99, 1]
+
+
+@dataclasses.dataclass
+class Workload:
+    name: str
+    paths: list
+
+
+def skip_reason():
+    """Why nothing can be measured here; None if it can."""
+    status = harness.run(ROOT / "tests/cluster/cluster", "status", check=False).stdout
+    if "node: real" in status:
+        return None
+    return ("real pods are needed, and the cluster has none: it was started without root"
+            if "cluster: up" in status else "no cluster is up (make cluster-up)")
+
+
+def quantile(ordered, share):
+    """The value that this share of the ordered values does not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+# --- the machine ----------------------------------------------------------------------------------
+def cgroup_root():
+    """Where the CPU controller is, with version 1 or 2."""
+    for place in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"):
+        if Path(place).is_dir():
+            return Path(place)
+    return Path("/sys/fs/cgroup")
+
+
+class Awake:
+    """Keeps the cores busy with nothing, below the priority of everything else. A core that has slept
+    is slow for a while: without this a call needs more CPU time the rarer calls are, which is about
+    the machine's clock and not about what is measured. Also tells how fast the cores are."""
+
+    def __init__(self):
+        self.group, self.spinners = cgroup_root() / "faasrl-awake", {}
+
+    def __enter__(self):
+        OUT.mkdir(parents=True, exist_ok=True)
+        self.group.mkdir(exist_ok=True)
+        (self.group / "cpu.idle").write_text("1")
+        for core in os.sched_getaffinity(0):
+            tally = OUT / f"spin-{core}"
+            spinner = subprocess.Popen([SPIN, tally], preexec_fn=harness.die_with_parent)
+            self.spinners[tally] = spinner
+            (self.group / "cgroup.procs").write_text(str(spinner.pid))
+            os.sched_setaffinity(spinner.pid, {core})
+        time.sleep(1)
+        return self
+
+    def __exit__(self, *exc):
+        for spinner in self.spinners.values():
+            spinner.kill()
+            spinner.wait()
+        harness.wait("the cgroup can go", self.gone)
+
+    def gone(self):
+        try:
+            self.group.rmdir()
+        except OSError:
+            return False
+        return True
+
+    def tally(self):
+        """Rounds of a fixed work so far, and the CPU time in seconds that they took."""
+        pairs = [struct.unpack("QQ", tally.read_bytes()) for tally in self.spinners]
+        return {"spin_rounds": sum(rounds for rounds, _ in pairs),
+                "spin_s": sum(cpu_ns for _, cpu_ns in pairs) / 1e9}
+
+
+def node_ticks():
+    """Time of all cores so far, as (busy, stolen by other machines of the host)."""
+    values = [int(v) for v in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    user, nice, system, _, _, irq, softirq, steal = values
+    return user + nice + system + irq + softirq, steal
+
+
+def cgroup_stat(uid):
+    """cpu.stat of a pod."""
+    for path in cgroup_root().glob(f"faasrl-cluster/kubepods/**/pod{uid}/cpu.stat"):
+        return {name: int(value) for name, value in map(str.split, path.open())}
+    return {}
+
+
+def realtime():
+    """The clients' clock must not wait for the functions that it times."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except OSError:
+        os.nice(-10)
+
+
+def machine():
+    cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    version = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
+    return {"cores": os.cpu_count(), "cpu": cpu.group(1) if cpu else platform.machine(),
+            "kernel": platform.release().split("-")[0], "cgroup": version,
+            "date": time.strftime("%Y-%m-%d")}
+
+
+def manifest(cpu_milli, replicas):
+    """Pods of the test function, of which nobody but us asks anything; 0 milli-cores: no limit."""
+    deployment, service = yaml.safe_load_all(harness.FUNCTION)
+    deployment["spec"].update(replicas=replicas, strategy={"type": "Recreate"})
+    template = deployment["spec"]["template"]
+    del template["metadata"]["annotations"]
+    container = template["spec"]["containers"][0]
+    container["args"] = []
+    container["startupProbe"] = dict(container.pop("readinessProbe"), periodSeconds=1)
+    resources = container["resources"]
+    resources["requests"]["cpu"] = f"{cpu_milli or 200}m"
+    resources["limits"]["cpu"] = f"{cpu_milli}m"
+    if not cpu_milli:
+        del resources["limits"]["cpu"]
+    return yaml.safe_dump_all([deployment, service])
+
+
+# --- the cluster -----------------------------------------------------------------------------------
+class Bed:
+    """A namespace of its own with one Deployment, whose pods are changed from point to point."""
+
+    def __init__(self, awake, best_pace):
+        self.machine, self.awake, self.best_pace = machine(), awake, best_pace
+        self.pods, self.shape = [], None
+
+    def __enter__(self):
+        harness.cluster("load-image", ROOT / "build/function.tar")
+        harness.kubectl("create", "namespace", NAMESPACE, check=False)
+        return self
+
+    def __exit__(self, *exc):
+        harness.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+
+    def deploy(self, cpu_milli, replicas):
+        """Pods of the test function, unless they are there already."""
+        if self.shape != (cpu_milli, replicas):
+            harness.apply(manifest(cpu_milli, replicas), NAMESPACE)
+            harness.kubectl("rollout", "status", "deployment/primes", "-n", NAMESPACE,
+                            "--timeout=90s")
+            harness.wait("old pods are gone", lambda: len(harness.listing(
+                "pods", NAMESPACE, "-l", "app=primes")) == replicas)
+            time.sleep(2)  # until the Service leads to these pods, and the machine is quiet
+            self.shape, self.pods = (cpu_milli, replicas), harness.pods(NAMESPACE)
+
+    def load(self, workload, trace, *flags):
+        """Latencies (ms) and times sent (s) of the requests of a trace, in order of time."""
+        base, samples = harness.function_url(NAMESPACE, ""), OUT / "samples"
+        targets = [f"--target={base}{path}" for path in workload.paths]
+        subprocess.run([str(LOAD), *targets, "--trace", trace, "--json", "--timeout=30s",
+                        f"--samples={samples}", *flags], check=True, preexec_fn=realtime,
+                       stdout=subprocess.DEVNULL)
+        rows = [line.split() for line in samples.read_text().splitlines()]
+        failed = sum(status != "200" for _, _, status in rows)
+        return [float(sent) for sent, _, _ in rows], [float(ms) for _, ms, _ in rows], failed
+
+    def observe(self, workload, trace, *flags):
+        """One run of load, with what it used: the least disturbed of some tries."""
+        runs = []
+        while len(runs) < TRIES:
+            runs.append(self.observe_once(workload, trace, *flags))
+            self.best_pace = min(self.best_pace, runs[-1]["pace"])
+            busy = runs[-1]["background_cores"] / self.machine["cores"]
+            slow = runs[-1]["pace"] / self.best_pace - 1
+            if busy <= BUSY and slow <= SLOW:
+                return runs[-1]
+            print(f"    others used {busy:.0%} of the machine, and it was slower by {slow:.0%}",
+                  flush=True)
+        return min(runs, key=lambda run: run["pace"])
+
+    def observe_once(self, workload, trace, *flags):
+        before, begin = self.counters(), time.monotonic()
+        sent, latency, failed = self.load(workload, trace, *flags)
+        after, took = self.counters(), time.monotonic() - begin
+        used = {name: after[name] - before[name] for name in after}
+        tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        return {"sent_s": sent, "latency_ms": latency, "failed": failed, "cpu_s": used["cpu_s"],
+                "periods": used["nr_periods"], "throttled": used["nr_throttled"],
+                "background_cores": (used["busy"] * tick_s - used["spin_s"] - used["cpu_s"]) / took,
+                "pace": used["spin_s"] / used["spin_rounds"],
+                "steal": used["steal"] * tick_s / took / self.machine["cores"]}
+
+    def counters(self):
+        found = {"cpu_s": 0, "nr_periods": 0, "nr_throttled": 0}
+        for pod in self.pods:
+            with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/metrics",
+                                        timeout=30) as answer:
+                text = answer.read().decode()
+            found["cpu_s"] += float(re.search(r"^process_cpu_seconds_total (.*)$", text, re.M)[1])
+            stat = cgroup_stat(pod["metadata"]["uid"])
+            for name in ("nr_periods", "nr_throttled"):
+                found[name] += stat.get(name, 0)
+        found["busy"], found["steal"] = node_ticks()
+        found.update(self.awake.tally())
+        return found
+
+    def calibrate(self, workload):
+        """The demand of a call as quantiles, from latencies alone on ample CPU; their mean is the CPU
+        time that a call really used, the rest is overhead. Calls come evenly, as often as they can
+        without meeting each other: rare ones would find caches that forgot them."""
+        self.deploy(0, 1)
+        _, latency, _ = self.load(workload, "10@3s")
+        rate = 300 / quantile(sorted(latency), 0.95)
+        run = self.observe(workload, f"{rate:.3f}@{CALIBRATION_S}s")
+        ordered = sorted(run["latency_ms"])
+        mean_ms = sum(ordered) / len(ordered)
+        cpu_ms = run["cpu_s"] * 1e3 / len(ordered)
+        overhead_ms = max(0, mean_ms - cpu_ms)
+        scale = cpu_ms / (mean_ms - overhead_ms)
+        return {"cpu_ms": cpu_ms, "overhead_ms": overhead_ms,
+                "quantiles": [[q, max(0, quantile(ordered, q) - overhead_ms) * scale]
+                              for q in QUANTILES],
+                "background_cores": run["background_cores"], "pace": run["pace"]}
+
+    def measure(self, workload, cpu_milli, replicas, rate, seed):
+        self.deploy(cpu_milli, replicas)
+        span_s = min(LONGEST_S, max(SHORTEST_S, REQUESTS / rate))
+        run = self.observe(workload, f"{rate:.3f}@{span_s:.1f}s", "--poisson", f"--seed={seed}")
+        ordered = sorted(run["latency_ms"])
+        run.update(rate=rate, span_s=span_s, p50_ms=quantile(ordered, 0.5),
+                   p99_ms=quantile(ordered, 0.99),
+                   utilization=run["cpu_s"] * 1e3 / (span_s * cpu_milli * replicas),
+                   throttled=run["throttled"] / max(1, run["periods"]))
+        print(f"    {len(ordered)} requests, p50 {run['p50_ms']:.1f} ms, p99 {run['p99_ms']:.1f} ms, "
+              f"utilisation {run['utilization']:.0%}", flush=True)
+        return run

@@ -1,0 +1,186 @@
+/* The simulated side of `make fidelity`: reads points as JSON from stdin, and prints p50, p99 and
+ * CPU utilisation of each. A point is simulated many times with the requests at the times at which
+ * they were really sent. Which replica a request meets and where in a period of CFS it falls is
+ * chance, and differs from run to run: given are medians of the runs, and the p99 of the lowest and
+ * highest tenth of them. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/cluster.h"
+
+/* Requests fall into slots as short as this, one in each as a rule. */
+static const double slot_s = 0.0005;
+static const double drain_s = 120; /* for what is in flight after the last arrival */
+
+struct point {
+    struct trace_function workload;
+    struct cluster_node node;
+    struct cluster_function function;
+    double span_s;
+    int runs;
+};
+
+struct outcome { /* of all runs of a point, one value each */
+    double *p50_ms, *p99_ms, *utilization, *throttled;
+};
+
+static void die(const char *what)
+{
+    fprintf(stderr, "simulate-points: %s\n", what);
+    exit(1);
+}
+
+static double number(const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (!json_is_number(value))
+        die(name);
+    return json_number_value(value);
+}
+
+static void read_quantiles(const json_t *list, struct trace_function *workload)
+{
+    size_t count = json_array_size(list);
+
+    workload->demand = TRACE_DEMAND_QUANTILES;
+    workload->quantile_count = count;
+    workload->quantiles = xcalloc(count, sizeof(*workload->quantiles));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(list, i);
+        workload->quantiles[i].share = json_number_value(json_array_get(pair, 0));
+        workload->quantiles[i].cpu_ms = json_number_value(json_array_get(pair, 1));
+    }
+}
+
+static void read_arrivals(const json_t *list, struct trace_function *workload)
+{
+    size_t count = json_array_size(list);
+    double last_s = count > 0 ? json_number_value(json_array_get(list, count - 1)) : 0;
+
+    workload->slot_s = slot_s;
+    workload->slot_count = (size_t)(last_s / slot_s) + 1;
+    workload->counts = xcalloc(workload->slot_count, sizeof(*workload->counts));
+    for (size_t i = 0; i < count; i++) {
+        double sent_s = json_number_value(json_array_get(list, i));
+        workload->counts[(size_t)(sent_s / slot_s)] += 1;
+    }
+}
+
+static void read_point(const json_t *from, struct point *point)
+{
+    *point = (struct point){
+        .workload = {.name = xstrdup("function"), .memory_bytes = NAN},
+        .node = {.cores = number(from, "cores"), .memory_bytes = INFINITY},
+        .function = {.workload = &point->workload,
+                     .replicas = (int)number(from, "replicas"),
+                     .request_milli = number(from, "limit_milli"),
+                     .limit_milli = number(from, "limit_milli"),
+                     .dispatch = CLUSTER_RANDOM,
+                     .overhead_ms = number(from, "overhead_ms")},
+        .span_s = number(from, "span_s"),
+        .runs = (int)number(from, "runs"),
+    };
+    read_quantiles(json_object_get(from, "quantiles"), &point->workload);
+    read_arrivals(json_object_get(from, "arrivals_s"), &point->workload);
+}
+
+static void clear_point(struct point *point)
+{
+    free(point->workload.name);
+    free(point->workload.counts);
+    free(point->workload.quantiles);
+}
+
+static void note_run(const struct cluster *cluster, const struct point *point, int run,
+                     struct outcome *out)
+{
+    const struct cluster_stats *stats = cluster_stats(cluster, 0);
+    const struct cluster_latency *latency = cluster_latency(cluster, 0);
+    double capacity_s =
+        point->function.replicas * point->function.limit_milli / 1e3 * point->span_s;
+
+    out->p50_ms[run] = cluster_latency_quantile_ms(latency, 0.5);
+    out->p99_ms[run] = cluster_latency_quantile_ms(latency, 0.99);
+    out->utilization[run] = stats->cpu_s / capacity_s;
+    out->throttled[run] =
+        stats->periods > 0 ? (double)stats->throttled_periods / (double)stats->periods : 0;
+}
+
+static void simulate(const struct point *point, struct outcome *out)
+{
+    struct cluster_config config = {.nodes = &point->node,
+                                    .node_count = 1,
+                                    .functions = &point->function,
+                                    .function_count = 1,
+                                    .seed = 1};
+    struct error err;
+    struct cluster *cluster = cluster_new(&config, &err);
+
+    if (cluster == NULL)
+        die(err.message);
+    for (int run = 0; run < point->runs; run++) {
+        cluster_reset(cluster, (uint64_t)run + 1);
+        cluster_run(cluster, point->span_s + drain_s);
+        note_run(cluster, point, run, out);
+    }
+    cluster_free(cluster);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The value that this share of the runs does not exceed. */
+static double of_runs(double *values, int runs, double share)
+{
+    qsort(values, (size_t)runs, sizeof(*values), compare);
+    return values[(int)(share * (runs - 1))];
+}
+
+static json_t *outcome_json(const struct point *point)
+{
+    size_t runs = (size_t)point->runs;
+    struct outcome out = {xcalloc(runs, sizeof(double)), xcalloc(runs, sizeof(double)),
+                          xcalloc(runs, sizeof(double)), xcalloc(runs, sizeof(double))};
+
+    simulate(point, &out);
+    json_t *found = json_pack(
+        "{s:f,s:f,s:f,s:f,s:f,s:f}", "p50_ms", of_runs(out.p50_ms, point->runs, 0.5), "p99_ms",
+        of_runs(out.p99_ms, point->runs, 0.5), "p99_low_ms", of_runs(out.p99_ms, point->runs, 0.1),
+        "p99_high_ms", of_runs(out.p99_ms, point->runs, 0.9), "utilization",
+        of_runs(out.utilization, point->runs, 0.5), "throttled",
+        of_runs(out.throttled, point->runs, 0.5));
+    free(out.p50_ms);
+    free(out.p99_ms);
+    free(out.utilization);
+    free(out.throttled);
+    return found;
+}
+
+int main(void)
+{
+    json_error_t wrong;
+    json_t *points = json_loadf(stdin, 0, &wrong);
+    json_t *found = json_array();
+    size_t i;
+    json_t *from;
+
+    if (points == NULL)
+        die(wrong.text);
+    json_array_foreach (points, i, from) {
+        struct point point;
+        read_point(from, &point);
+        json_array_append_new(found, outcome_json(&point));
+        clear_point(&point);
+    }
+    json_dumpf(found, stdout, JSON_REAL_PRECISION(6));
+    putchar('\n');
+    json_decref(found);
+    json_decref(points);
+    return 0;
+}
