@@ -1,5 +1,6 @@
 /* Speed and memory, each beside a peer in the same run, because machines are noisy: the ratio is
  * what counts, and above 1 means better than the peer. Writes build/bench.json. */
+#include "bench.h"
 #include "kube/kube.h"
 #include "prometheus/prometheus.h"
 #include "recommend/recommend.h"
@@ -10,20 +11,21 @@
 #include <string.h>
 #include <time.h>
 
-struct figure {
-    const char *name, *unit, *peer;
-    double value, peer_value, goal; /* NaN: none */
-    bool more_is_better;
-};
-
-static double seconds(void)
+double bench_cpu_s(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static double heap_bytes(void)
+double bench_wall_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+double bench_heap_bytes(void)
 {
     struct mallinfo2 m = mallinfo2();
     return (double)(m.uordblks + m.hblkhd);
@@ -55,17 +57,17 @@ static struct figure bench_answer(void)
     cleanup_free char *text = make_answer(60000, &len);
     struct prom_result result;
     struct error err;
-    double t = seconds();
+    double t = bench_cpu_s();
     for (int i = 0; i < 3; i++) {
         if (prom_parse(text, len, &result, &err) < 0)
             abort();
         prom_result_clear(&result);
     }
-    double ours = (seconds() - t) / 3;
-    t = seconds();
+    double ours = (bench_cpu_s() - t) / 3;
+    t = bench_cpu_s();
     for (int i = 0; i < 3; i++)
         json_decref(json_loadb(text, len, 0, NULL));
-    double theirs = (seconds() - t) / 3;
+    double theirs = (bench_cpu_s() - t) / 3;
     double mb = (double)len / 1e6;
     return (struct figure){
         "prometheus_parse_mb_per_s", "MB/s", "jansson", mb / ours, mb / theirs, NAN, true};
@@ -93,14 +95,14 @@ static struct figure bench_pod(void)
     enum { N = 2000 };
     static json_t *trees[N];
     static struct kube_pod *pods[N];
-    double before = heap_bytes();
+    double before = bench_heap_bytes();
     for (int i = 0; i < N; i++)
         trees[i] = json_loads(pod_text, 0, NULL);
-    double tree = (heap_bytes() - before) / N;
-    before = heap_bytes();
+    double tree = (bench_heap_bytes() - before) / N;
+    before = bench_heap_bytes();
     for (int i = 0; i < N; i++)
         pods[i] = kube_pod_from_json(trees[i]);
-    double ours = (heap_bytes() - before) / N;
+    double ours = (bench_heap_bytes() - before) / N;
     for (int i = 0; i < N; i++) {
         kube_pod_free(pods[i]);
         json_decref(trees[i]);
@@ -149,14 +151,14 @@ static struct figure bench_decide(void)
     struct recommendation out;
     struct error err;
     describe(&seen, pods, PODS);
-    void *memory = recommend_threshold.create(300);
-    double t = seconds();
+    void *memory = recommend_threshold.create(300, NULL);
+    double t = bench_cpu_s();
     for (int i = 0; i < ROUNDS; i++) {
         seen.now_s = i * 15;
         if (recommend_threshold.recommend(memory, &seen, &out, &err) < 0)
             abort();
     }
-    double us = (seconds() - t) / ROUNDS * 1e6;
+    double us = (bench_cpu_s() - t) / ROUNDS * 1e6;
     recommend_threshold.destroy(memory);
     return (struct figure){"decide_us", "us", NULL, us, NAN, NAN, false};
 }
@@ -171,7 +173,7 @@ static json_t *number(double value)
 static json_t *print(const struct figure *f)
 {
     double ratio = f->more_is_better ? f->value / f->peer_value : f->peer_value / f->value;
-    printf("%-28s %12.2f %-5s", f->name, f->value, f->unit);
+    printf("%-34s %14.2f %-5s", f->name, f->value, f->unit);
     if (f->peer)
         printf("  %s %.2f, ratio %.2f", f->peer, f->peer_value, ratio);
     puts("");
@@ -182,7 +184,10 @@ static json_t *print(const struct figure *f)
 
 int main(int argc, char **argv)
 {
-    const struct figure figures[] = {bench_answer(), bench_pod(), bench_decide()};
+    const struct figure figures[] = {
+        bench_answer(),         bench_pod(),         bench_decide(),     bench_sim_mmc(),
+        bench_sim_replicas(),   bench_sim_memory(),  bench_sim_step(),   bench_sim_day(),
+        bench_policy_forward(), bench_net_samples(), bench_train_steps()};
     cleanup_json json_t *all = json_array();
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)
         json_array_append_new(all, print(&figures[i]));

@@ -1,0 +1,29 @@
+/* Figures of speed and memory. */
+#ifndef FAASRL_TESTS_BENCH_H
+#define FAASRL_TESTS_BENCH_H
+
+#include "base/base.h"
+
+struct figure {
+    const char *name, *unit, *peer;
+    double value, peer_value, goal; /* NaN: none */
+    bool more_is_better;
+};
+
+double bench_cpu_s(void); /* of this process, so far */
+double bench_wall_s(void);
+double bench_heap_bytes(void);
+
+/* sim.c */
+struct figure bench_sim_mmc(void);
+struct figure bench_sim_replicas(void);
+struct figure bench_sim_memory(void);
+struct figure bench_sim_step(void);
+struct figure bench_sim_day(void);
+
+/* rl.c */
+struct figure bench_policy_forward(void);
+struct figure bench_net_samples(void);
+struct figure bench_train_steps(void);
+
+#endif
