@@ -45,6 +45,8 @@ DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev
 DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
 DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck python3-yaml
+DEPS_REPORT := python3-pytest chromium fonts-dejavu-core
+DEPS_PYTHON := gcc python3-venv
 DEPS_E2E   := python3-pytest python3-yaml valgrind prometheus
 
 .DEFAULT_GOAL := all
@@ -68,24 +70,38 @@ $(eval $(call need,unit,$(DEPS_BUILD) $(DEPS_UNIT)))
 $(eval $(call need,clang,$(DEPS_CLANG)))
 $(eval $(call need,lint,$(DEPS_LINT)))
 $(eval $(call need,e2e,$(DEPS_E2E)))
+$(eval $(call need,python,$(DEPS_PYTHON)))
+$(eval $(call need,report,$(DEPS_REPORT)))
 
 $(BUILD)/obj/%.o: %.c | $(BUILD)/.need-build
 	@mkdir -p $(@D)
 	@echo "  CC    $<"
 	@$(CC) $(CFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 
+# Simulations and training run for hours of other people's time. sqrt needs no errno there, and no
+# loop asks which of its numbers trapped: without both they are vectors.
+ifeq ($(OPT),-O2)
+$(BUILD)/obj/pkg/sim/%.o: OPT := -O3
+$(BUILD)/obj/pkg/rl/%.o: OPT := -O3 -fno-math-errno -fno-trapping-math
+endif
+
 $(LIB): $(LIB_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(p)/*.c))))
+# The template is a part of the program.
+$(BUILD)/obj/cmd/mpactl/report.o: cmd/mpactl/report.html
 $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
 
 # --- running ----------------------------------------------------------------------------------
 .PHONY: run demo
-run: demo ## show the main job (on the local cluster, until the simulator is here)
-demo: all $(FUNCTION) $(LOAD) cluster-up ## scale a function on the local cluster, watched live
+run: ## show the main job: the controller on a simulated cluster, a day in half a minute
+	@test -x $(BUILD)/faasrl-mpa || echo "Building, about a minute the first time."
+	@$(MAKE) --no-print-directory -j"$$(nproc)" $(BUILD)/faasrl-mpa >/dev/null
+	@$(BUILD)/faasrl-mpa --simulate --listen=off
+demo: all $(FUNCTION) $(LOAD) cluster-up ## the same with real pods: scale a function on the local cluster, watched live
 	@tests/demo
 
 # --- the local cluster and what runs on it ------------------------------------------------------
@@ -106,7 +122,7 @@ $(LOAD): $(wildcard tests/load/*.go) tests/load/go.mod
 	@cd tests/load && go build -o $(abspath $@) .
 
 # --- testing ------------------------------------------------------------------------------------
-.PHONY: test unit sanitize fuzz e2e lint fmt
+.PHONY: test unit sanitize fuzz report-test e2e lint fmt
 test: ## everything: both compilers, lint, unit tests, sanitizers, fuzzers, end to end
 	@tests/run
 
@@ -148,18 +164,46 @@ CONTROLLER ?= build/faasrl-mpa
 e2e: all image $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
 	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(PYTEST)
 
+# Likewise the mpactl whose simulations and report are looked at.
+MPACTL ?= build/mpactl
+report-test: all | $(BUILD)/.need-report ## mpactl simulate and compare, and the report in a real browser
+	@MPACTL=$(MPACTL) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/report $(PYTEST)
+
+# The Gymnasium and PettingZoo binding, installed as its users do, into a place of its own.
+VENV := $(BUILD)/venv
+$(VENV)/.ready: $(wildcard python/pyproject.toml python/setup.py python/faasrl_env/*.py \
+               pkg/base/*.[ch] pkg/trace/*.[ch] pkg/sim/*.[ch]) | $(BUILD)/.need-python
+	@[ -x $(VENV)/bin/pip ] || $(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/pip install -q --disable-pip-version-check ./python pytest
+	@touch $@
+$(BUILD)/sim-walk: $(BUILD)/obj/tests/python/walk.o $(LIB)
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)
+python-test: $(VENV)/.ready $(BUILD)/sim-walk ## test the Gymnasium and PettingZoo binding (packages from PyPI)
+	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python $(PYTEST)
+
 lint: | $(BUILD)/.need-build $(BUILD)/.need-unit $(BUILD)/.need-lint ## clang-format, clang-tidy, cppcheck, shellcheck
 	@tools/lint
 fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench image chart clean
+.PHONY: bench fidelity image chart clean
 bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
 	@tests/bench/run
-$(BUILD)/bench: $(BUILD)/obj/tests/bench/bench.o $(LIB)
+$(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+# The cluster is ended again only where this has started it.
+fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)
+	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/fidelity/run $(FIDELITY); \
+	else tests/cluster/cluster up && { tests/fidelity/run $(FIDELITY); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+$(BUILD)/simulate-points: $(BUILD)/obj/tests/fidelity/simulate.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)
+$(BUILD)/spin: $(BUILD)/obj/tests/fidelity/spin.o
+	@echo "  LD    $@"
+	@$(CC) $(LDFLAGS) -o $@ $<
 image: $(BUILD)/faasrl-mpa.tar ## an OCI image of the controller, without Docker: build/faasrl-mpa.tar
 # glibc has the resolvers of /etc/hosts and DNS in libc itself; libcurl looks for the authorities there.
 CA_BUNDLE := /etc/ssl/certs/ca-certificates.crt
@@ -176,6 +220,6 @@ chart: ## pack the Helm chart: build/faasrl-mpa-VERSION.tgz
 	@$(HELM) package -d $(BUILD) charts/faasrl-mpa
 clean: ## remove what was built (the cluster must be down)
 	@if [ -e build/cluster/up ]; then echo "make clean: the cluster is up: make cluster-down first"; exit 1; fi
-	rm -rf build
+	rm -rf build python/build python/*.egg-info
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
