@@ -1,7 +1,7 @@
 /* What was learned: as a table, as CSV and as a curve. */
 #include <math.h>
 
-#include "plot.h"
+#include "plot/plot.h"
 #include "table.h"
 #include "training.h"
 

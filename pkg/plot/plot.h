@@ -1,6 +1,6 @@
 /* Lines over a number, one panel above the other, as an SVG image that needs nothing else. */
-#ifndef FAASRL_MPACTL_PLOT_H
-#define FAASRL_MPACTL_PLOT_H
+#ifndef FAASRL_PLOT_H
+#define FAASRL_PLOT_H
 
 #include <stdio.h>
 
