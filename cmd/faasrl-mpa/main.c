@@ -20,6 +20,7 @@ struct program {
     struct prom *prom;
     struct observe *observe;
     struct controller *controller;
+    struct journal *journal;
     char identity[128];
     int exit_code;
 };
@@ -92,6 +93,7 @@ static void clean_up(struct program *p)
     controller_free(p->controller);
     observe_free(p->observe);
     kube_free(p->kube);
+    journal_close(p->journal);
     prom_free(p->prom);
     http_free(p->http);
     kube_config_clear(&p->config);
@@ -153,6 +155,7 @@ static int start(struct program *p, const struct options *o, struct error *err)
     struct controller_options options = options_of_controller(o);
     options.lease_namespace = o->lease_namespace ? o->lease_namespace : p->config.namespace_;
     options.identity = o->identity ? o->identity : p->identity;
+    options.journal = p->journal;
     options.on_lost = on_lost;
     options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);
@@ -181,8 +184,8 @@ static int run(const struct options *o)
     uv_loop_init(&p.loop);
     catch_signals(&p);
     p.http = http_new(&p.loop, "faasrl-mpa/" FAASRL_VERSION);
-    if (connect_kube(&p, o, &err) < 0 || connect_prometheus(&p, o, &err) < 0 ||
-        start(&p, o, &err) < 0)
+    if (options_open_journal(o, &p.journal, &err) < 0 || connect_kube(&p, o, &err) < 0 ||
+        connect_prometheus(&p, o, &err) < 0 || start(&p, o, &err) < 0)
         p.exit_code = fail(&err);
     else
         uv_run(&p.loop, UV_RUN_DEFAULT);

@@ -55,6 +55,10 @@ static const struct args_option table[] = {
      "most shrinking of CPU or memory in one step"},
     {"resize-threshold", ARGS_NUMBER, AT(resize_threshold), "0.1", 0, 1, NULL,
      "relative change below which a resize is not worth it"},
+    {"journal", ARGS_TEXT, AT(journal), NULL, 0, 0, NULL,
+     "file in which every decision is kept, for mpactl explain and mpactl replay"},
+    {"journal-max", ARGS_NUMBER, AT(journal_max_mib), "64", 1, 1048576, NULL,
+     "MiB at which it becomes FILE.1 and a new one is begun"},
     {"writes-per-second", ARGS_NUMBER, AT(writes_per_second), "50", 1, 10000, NULL,
      "our own limit on writes to the API server"},
     {"write-burst", ARGS_NUMBER, AT(write_burst), "100", 1, 10000, NULL,
@@ -113,6 +117,20 @@ struct controller_options options_of_controller(const struct options *o)
         .leader_election = o->leader_elect,
         .lease_name = o->lease_name,
     };
+}
+
+int options_open_journal(const struct options *o, struct journal **out, struct error *err)
+{
+    struct controller_options controller = options_of_controller(o);
+    struct journal_setting setting = {
+        .limits = controller.limits,
+        .default_cpu_utilization = controller.default_cpu_utilization,
+    };
+    *out = NULL;
+    if (o->journal == NULL)
+        return 0;
+    *out = journal_open(o->journal, (size_t)(o->journal_max_mib * 1048576), &setting, err);
+    return *out ? 0 : error_prefix(err, "--journal");
 }
 
 bool options_listens(const struct options *o)

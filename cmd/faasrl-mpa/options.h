@@ -16,6 +16,8 @@ struct options {
     double interval_s, window_s, status_interval_s, history_s;
     double default_cpu_utilization;
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
+    const char *journal;
+    double journal_max_mib;
     double writes_per_second, write_burst;
     bool leader_elect, per_mpa_metrics;
     const char *lease_namespace, *lease_name, *identity;
@@ -32,6 +34,8 @@ void options_print_help(void);
 
 /* All that does not come from the cluster. */
 struct controller_options options_of_controller(const struct options *options);
+/* NULL in *out: none is asked for. */
+int options_open_journal(const struct options *options, struct journal **out, struct error *err);
 bool options_listens(const struct options *options);
 
 #endif

@@ -26,6 +26,7 @@ struct simulation {
     struct scenario scenario;
     struct screen *screen;
     struct embed *embed;
+    struct journal *journal;
     double end_s;
     uint64_t began_ns;
 };
@@ -118,7 +119,7 @@ static int64_t midnight_ms(void)
 static int open_cluster(struct simulation *s, struct error *err)
 {
     const struct options *o = s->options;
-    if (scenario_open(&s->scenario, err) < 0)
+    if (options_open_journal(o, &s->journal, err) < 0 || scenario_open(&s->scenario, err) < 0)
         return -1;
     struct embed_options options = {
         .functions = s->scenario.functions,
@@ -133,6 +134,7 @@ static int open_cluster(struct simulation *s, struct error *err)
         .on_event = on_event,
         .arg = s,
     };
+    options.controller.journal = s->journal;
     s->screen =
         screen_new(s->scenario.count, o->simulate_speed > 0 ? o->simulate_speed : USUAL_SPEED);
     s->embed = embed_new(&options, err);
@@ -191,6 +193,7 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void clean_up(struct simulation *s)
 {
     embed_free(s->embed);
+    journal_close(s->journal);
     screen_free(s->screen);
     scenario_close(&s->scenario);
     uv_walk(&s->loop, close_handle, NULL);

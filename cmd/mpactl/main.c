@@ -20,6 +20,10 @@ static const struct command {
      "search the parameters of recommenders on simulated load", cmd_tune},
     {"train", "[--algorithm NAME] [OPTION…]", "learn to scale in simulated clusters", cmd_train},
     {"checkpoint", "show FILE", "tell what a file of learned weights holds", cmd_checkpoint},
+    {"explain", "JOURNAL [--mpa NAME] [OPTION…]", "tell what a controller decided, and why",
+     cmd_explain},
+    {"replay", "JOURNAL [--recommender NAME] [OPTION…]",
+     "repeat a controller's decisions, or ask another recommender about them", cmd_replay},
     {"validate", "-f FILE|- [-f FILE…]", "check manifests as the API server would, without one",
      cmd_validate},
 };

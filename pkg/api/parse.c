@@ -250,6 +250,12 @@ void api_clear(struct api_mpa *mpa)
     *mpa = (struct api_mpa){0};
 }
 
+void api_use_default_utilization(struct api_spec *spec, int32_t per_cent)
+{
+    if (spec->has_default_metric)
+        spec->metrics[spec->metric_count - 1].utilization = per_cent;
+}
+
 const struct api_container *api_container_policy(const struct api_spec *spec, const char *name)
 {
     const struct api_container *others = &no_policy;

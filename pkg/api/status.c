@@ -29,24 +29,9 @@ const char *api_condition_name(enum api_condition condition)
 }
 
 /* --- values --------------------------------------------------------------------------------- */
-/* At most max bytes of the text. A text that was cut inside a character by whoever made it, or
- * holds bytes that are no UTF-8, must not cost us the whole status: it ends before the first such
- * byte. */
-static json_t *text_json(const char *text, size_t max)
-{
-    size_t len = strnlen(text ? text : "", max);
-
-    for (; len > 0; len--) {
-        json_t *json = json_stringn(text, len);
-        if (json)
-            return json;
-    }
-    return json_string("");
-}
-
 static void set_text(json_t *object, const char *key, const char *text, size_t max)
 {
-    json_object_set_new(object, key, text_json(text, max));
+    json_object_set_new(object, key, json_text(text, max));
 }
 
 static void set_time(json_t *object, const char *key, int64_t wall_ms)

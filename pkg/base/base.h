@@ -164,6 +164,9 @@ json_t *yaml_to_json(const char *text, size_t len, struct error *err);
 /* Follows a path of object keys: json_path(o, "metadata", "name", NULL). NULL when absent. */
 json_t *json_path(const json_t *root, ...) __attribute__((sentinel));
 const char *json_str(const json_t *value); /* "" unless it is a string */
+/* At most max bytes of a text (NULL: none) as a JSON string. One that was cut inside a character,
+ * or holds bytes that are no UTF-8, ends before the first such byte. */
+json_t *json_text(const char *text, size_t max);
 void cleanup_json_(json_t **p);
 #define cleanup_json __attribute__((cleanup(cleanup_json_)))
 #endif

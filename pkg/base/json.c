@@ -1,5 +1,7 @@
 #include "base/base.h"
 
+#include <string.h>
+
 json_t *json_path(const json_t *root, ...)
 {
     va_list keys;
@@ -15,6 +17,16 @@ const char *json_str(const json_t *value)
 {
     const char *s = json_string_value(value);
     return s ? s : "";
+}
+
+json_t *json_text(const char *text, size_t max)
+{
+    for (size_t len = strnlen(text ? text : "", max); len > 0; len--) {
+        json_t *json = json_stringn(text, len);
+        if (json)
+            return json;
+    }
+    return json_string("");
 }
 
 void cleanup_json_(json_t **p)

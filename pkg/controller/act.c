@@ -18,7 +18,9 @@ static void on_replicas_written(void *arg, const struct error *err)
         entry_event(e, true, "FailedRescale", "replicas %d → %d: %s", e->scale_from, e->scale_to,
                     err->message);
     } else if (!err && !e->gone) {
-        guard_scaled(e->guard, (double)clock_mono_ms() / 1000, e->scale_from, e->scale_to);
+        double now_s = (double)clock_mono_ms() / 1000;
+        guard_scaled(e->guard, now_s, e->scale_from, e->scale_to);
+        journal_scaled(e->controller->options.journal, e->key, now_s, e->scale_from, e->scale_to);
         e->last_scale_ms = clock_wall_ms();
         if (e->scale_to > e->scale_from)
             e->increased_ms = clock_mono_ms();

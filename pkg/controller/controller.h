@@ -4,6 +4,7 @@
 #define FAASRL_CONTROLLER_H
 
 #include "guard/guard.h"
+#include "journal/journal.h"
 #include "kube/kube.h"
 #include "observe/observe.h"
 #include "world.h"
@@ -17,7 +18,8 @@ struct controller_options {
     double history_s;              /* how far back usage is read at start; 0: not at all */
     int default_cpu_utilization;   /* the goal of MPAs that state none for cpu, in per cent */
     struct guard_limits limits;
-    double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */
+    struct journal *journal; /* of all decisions, not ours; NULL: none is kept */
+    double pass_limit_s;     /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;

@@ -13,6 +13,7 @@ struct round {
     size_t pod_count;
     struct observe_view view;
     bool observed;
+    bool cpu_capped; /* a node has just refused more CPU */
     struct recommendation proposed;
     struct guard_decision decision;
     struct api_status status;
@@ -200,20 +201,21 @@ static bool take_external(struct round *r)
     return true;
 }
 
-/* In mode Initial running pods keep their size, so growing them is no answer: the number of
- * replicas is what it would be with sizes fixed. */
-static int fix_sizes(struct round *r, struct error *err)
+/* Also what could not be decided is kept: it is a part of what a recommender has seen. */
+static void keep(const struct round *r, bool decided)
 {
-    struct observation fixed = r->view.seen;
-    struct recommendation replicas;
-    for (size_t i = 0; i < fixed.container_count; i++)
-        fixed.containers[i].controlled[RECOMMEND_CPU] = false;
-    if (r->entry->recommender->recommend(r->entry->memory, &fixed, &replicas, err) < 0)
-        return -1;
-    r->proposed.replicas = replicas.replicas;
-    if (replicas.replicas != fixed.replicas_wanted)
-        memcpy(r->proposed.reason, replicas.reason, sizeof(r->proposed.reason));
-    return 0;
+    const struct entry *e = r->entry;
+    journal_decided(e->controller->options.journal, e->key,
+                    &(struct journal_decision){
+                        .seen = &r->view.seen,
+                        .external = entry_is_external(e),
+                        .sizes_stay = e->mpa.spec.mode == API_MODE_INITIAL,
+                        .cpu_capped = r->cpu_capped,
+                        .proposed = decided ? &r->proposed : NULL,
+                        .decided = decided ? &r->decision : NULL,
+                        .action = decided ? e->action : "None",
+                        .reason = decided ? e->reason : "",
+                    });
 }
 
 static bool recommend(struct round *r)
@@ -231,8 +233,9 @@ static bool recommend(struct round *r)
         say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s",
             e->recommender->name, e->mpa.spec.recommender, why_not);
     snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->recommender->name);
-    if (e->recommender->recommend(e->memory, &r->view.seen, &r->proposed, &err) < 0 ||
-        (e->mpa.spec.mode == API_MODE_INITIAL && fix_sizes(r, &err) < 0)) {
+    if (recommend_run(e->recommender, e->memory, &r->view.seen,
+                      e->mpa.spec.mode == API_MODE_INITIAL, &r->proposed, &err) < 0) {
+        keep(r, false);
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
             "%s: nothing is changed", err.message);
         return false;
@@ -243,55 +246,12 @@ static bool recommend(struct round *r)
 }
 
 /* --- 6. what is allowed? --------------------------------------------------------------------- */
-static int64_t in_force(double amount)
-{
-    return isnan(amount) ? API_ABSENT : (int64_t)llround(amount);
-}
-
-static bool late(const struct observation *seen)
-{
-    return (seen->latency_state == LATENCY_KNOWN || seen->latency_state == LATENCY_OVERFLOW) &&
-           seen->latency_ms > seen->goal_ms;
-}
-
-/* What a node has just refused is not asked for again, even where minAllowed is above it. */
-static void stay_below_cap(struct round *r, const struct guard_container *containers)
-{
-    if (r->entry->capped_until_ms <= clock_mono_ms())
-        return;
-    for (size_t i = 0; i < r->view.seen.container_count; i++) {
-        const int64_t *have = containers[i].request;
-        int64_t *cpu = &r->decision.containers[i].request[API_CPU];
-        int64_t memory = r->decision.containers[i].request[API_MEMORY];
-        if (have[API_CPU] == API_ABSENT || *cpu <= have[API_CPU])
-            continue;
-        *cpu = have[API_CPU];
-        r->decision.containers[i].resize = memory != API_ABSENT && memory != have[API_MEMORY];
-    }
-}
-
 static bool pass_guard(struct round *r)
 {
-    const struct observation *seen = &r->view.seen;
-    struct guard_container containers[API_MAX_CONTAINERS];
-    for (size_t i = 0; i < seen->container_count; i++) {
-        containers[i] = (struct guard_container){.name = seen->containers[i].name};
-        for (int k = 0; k < API_RESOURCE_COUNT; k++) {
-            containers[i].request[k] = in_force(seen->containers[i].request[k]);
-            containers[i].limit[k] = API_ABSENT;
-        }
-    }
-    struct guard_input in = {
-        .now_s = seen->now_s,
-        .spec = &r->entry->mpa.spec,
-        .replicas_wanted = r->workload->replicas_wanted,
-        .goal_missed = late(seen),
-        .containers = containers,
-        .container_count = seen->container_count,
-        .proposed = &r->proposed,
-    };
-    guard_check(r->entry->guard, &r->entry->controller->options.limits, &in, &r->decision);
-    stay_below_cap(r, containers);
+    const struct entry *e = r->entry;
+    r->cpu_capped = e->capped_until_ms > clock_mono_ms();
+    guard_check_seen(e->guard, &e->controller->options.limits, &e->mpa.spec, &r->view.seen,
+                     r->cpu_capped, &r->proposed, &r->decision);
     say(r, API_COND_SCALING_LIMITED, r->decision.limited, r->decision.limit_reason, "%s",
         r->decision.limit_message);
     return true;
@@ -374,6 +334,7 @@ static bool act(struct round *r)
 {
     struct entry *e = r->entry;
     name_action(r);
+    keep(r, true);
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
     e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
@@ -382,6 +343,7 @@ static bool act(struct round *r)
     if (resizes(r)) {
         set_sizes(r);
         guard_resized(e->guard, r->view.seen.now_s);
+        journal_resized(e->controller->options.journal, e->key, r->view.seen.now_s);
         if (grows(r) && e->mpa.spec.mode == API_MODE_AUTO)
             e->increased_ms = clock_mono_ms();
     }

@@ -21,6 +21,7 @@ struct entry *entry_new(struct controller *controller, const char *key)
     e->guard = guard_new();
     e->actuator = actuator_new(controller->world.resize, controller->world.self);
     actuator_on_answer(e->actuator, on_resized, e);
+    journal_forgot(controller->options.journal, key);
     return e;
 }
 
@@ -55,6 +56,8 @@ void entry_remove(struct entry *e)
 {
     e->gone = true;
     e->may_act = false;
+    if (!e->controller->stopping)
+        journal_forgot(e->controller->options.journal, e->key);
     actuator_free(e->actuator);
     e->actuator = NULL;
     entry_release(e);
@@ -120,15 +123,16 @@ void entry_update(struct entry *e, const json_t *object)
     string_set(&e->invalid, NULL);
     api_clear(&e->mpa);
     e->mpa = mpa;
-    if (mpa.spec.has_default_metric)
-        e->mpa.spec.metrics[mpa.spec.metric_count - 1].utilization =
-            e->controller->options.default_cpu_utilization;
+    api_use_default_utilization(&e->mpa.spec, e->controller->options.default_cpu_utilization);
     if (target_changed) {
         forget_recommender(e);
         guard_free(e->guard);
         e->guard = guard_new();
         e->sizes.count = 0;
+        journal_forgot(e->controller->options.journal, e->key);
     }
+    if (changed)
+        journal_mpa(e->controller->options.journal, e->key, object);
     if (first)
         resume(e);
     if (changed || entry_is_external(e)) {
@@ -164,6 +168,7 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
         e->recommender = chosen;
         e->memory = chosen->create(memory_s, NULL);
         e->memory_s = memory_s;
+        journal_began(e->controller->options.journal, e->key, chosen->name, memory_s);
     }
     *why_not = wanted ? NULL : "no policy is loaded";
     return wanted != NULL;

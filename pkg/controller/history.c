@@ -19,8 +19,10 @@ static void on_sample(void *arg, const char *namespace_, const char *pod, const 
     struct entry *e = key ? map_get(&job->controller->entries, key) : NULL;
     if (e == NULL || e->recommender == NULL || !e->recommender->remember || !isfinite(cpu_milli))
         return;
-    e->recommender->remember(e->memory, container, RECOMMEND_CPU, time_s + job->offset_s,
-                             cpu_milli);
+    time_s += job->offset_s;
+    e->recommender->remember(e->memory, container, RECOMMEND_CPU, time_s, cpu_milli);
+    journal_remembered(job->controller->options.journal, e->key, container, RECOMMEND_CPU, time_s,
+                       cpu_milli);
     job->samples++;
 }
 

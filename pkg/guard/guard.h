@@ -53,6 +53,11 @@ struct guard_decision {
 
 void guard_check(struct guard *guard, const struct guard_limits *limits,
                  const struct guard_input *in, struct guard_decision *out);
+/* The same, with what an observation says as input. cpu_capped: a node has just refused more CPU;
+ * what pods have is the most, even where minAllowed is above it. */
+void guard_check_seen(struct guard *guard, const struct guard_limits *limits,
+                      const struct api_spec *spec, const struct observation *seen, bool cpu_capped,
+                      const struct recommendation *proposed, struct guard_decision *out);
 /* Tells the guard that the change was really written, so that rates and cooldowns count it. */
 void guard_scaled(struct guard *guard, double now_s, int from, int to);
 void guard_resized(struct guard *guard, double now_s);

@@ -115,6 +115,10 @@ struct recommender {
                      struct error *err);
 };
 const struct recommender *recommend_find(const char *name); /* NULL when it is not one of ours */
+/* Asks it. sizes_stay: only new pods can get another size, so that growing those that run is no
+ * answer: the number of replicas is what it would be with sizes fixed. */
+int recommend_run(const struct recommender *recommender, void *self, const struct observation *seen,
+                  bool sizes_stay, struct recommendation *out, struct error *err);
 /* All of them, NULL-terminated. */
 extern const struct recommender *const recommend_all[];
 extern const struct recommender recommend_threshold;

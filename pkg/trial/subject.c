@@ -267,28 +267,8 @@ static int64_t whole(double amount)
 
 static void pass_guard(struct subject *s)
 {
-    const struct observation *seen = &s->seen;
-    const double *have = seen->containers[0].request;
-    struct guard_container container = {
-        .name = seen->containers[0].name,
-        .request = {whole(have[CPU]), whole(have[MEM])},
-        .limit = {API_ABSENT, API_ABSENT},
-    };
-    guard_check(
-        s->guard, s->limits,
-        &(struct guard_input){
-            .now_s = seen->now_s,
-            .spec = &s->spec,
-            .replicas_wanted = seen->replicas_wanted,
-            .goal_missed = seen->latency_state == LATENCY_KNOWN && seen->latency_ms > seen->goal_ms,
-            .containers = &container,
-            .container_count = 1,
-            .proposed = &s->proposed,
-        },
-        &s->decision);
-    int64_t *cpu = &s->decision.containers[0].request[API_CPU];
-    if (s->capped_until_s > seen->now_s && *cpu > container.request[API_CPU])
-        *cpu = container.request[API_CPU];
+    guard_check_seen(s->guard, s->limits, &s->spec, &s->seen, s->capped_until_s > s->seen.now_s,
+                     &s->proposed, &s->decision);
 }
 
 static bool resize_cpu(struct subject *s, const struct cluster_state *state)

@@ -42,6 +42,10 @@
 - --resize-up-factor={{ $v.resize.upFactor }}
 - --resize-down-factor={{ $v.resize.downFactor }}
 - --resize-threshold={{ $v.resize.threshold }}
+{{- if $v.journal.enabled }}
+- --journal=/var/lib/faasrl-mpa/journal
+- --journal-max={{ $v.journal.maxMib }}
+{{- end }}
 - --writes-per-second={{ $v.writes.perSecond }}
 - --write-burst={{ $v.writes.burst }}
 - --log-level={{ $v.log.level }}

@@ -1,5 +1,8 @@
-{{/* What the controller reads of Prometheus' credentials, each under the name that _args.tpl uses. */}}
+{{/* What the controller reads of Prometheus' credentials, each under the name that _args.tpl uses, and its journal. */}}
 {{- define "mpa.hasVolumes" -}}
+{{- if .Values.journal.enabled -}}
+true
+{{- end -}}
 {{- with .Values.prometheus -}}
 {{- if or (ne .auth.type "none") .tls.ca.secretName .tls.ca.configMapName .tls.client.secretName -}}
 true
@@ -10,6 +13,10 @@ true
 {{- define "mpa.volumeMounts" -}}
 {{- if include "mpa.hasVolumes" . -}}
 volumeMounts:
+{{- if .Values.journal.enabled }}
+- name: journal
+  mountPath: /var/lib/faasrl-mpa
+{{- end }}
 {{- with .Values.prometheus }}
 {{- if ne .auth.type "none" }}
 - name: prometheus-auth
@@ -33,6 +40,11 @@ volumeMounts:
 {{- define "mpa.volumes" -}}
 {{- if include "mpa.hasVolumes" . -}}
 volumes:
+{{- if .Values.journal.enabled }}
+- name: journal
+  emptyDir:
+    sizeLimit: {{ add 16 (mul 2 .Values.journal.maxMib) }}Mi
+{{- end }}
 {{- with .Values.prometheus }}
 {{- if ne .auth.type "none" }}
 - name: prometheus-auth
