@@ -47,7 +47,7 @@ DEPS_CLANG := clang libclang-rt-14-dev
 DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_REPORT := python3-pytest chromium fonts-dejavu-core
 DEPS_PYTHON := gcc python3-venv
-DEPS_E2E   := python3-pytest python3-yaml valgrind prometheus
+DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus
 
 .DEFAULT_GOAL := all
 .PHONY: help

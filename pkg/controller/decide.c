@@ -161,6 +161,15 @@ static void propose_nothing(struct round *r)
                 r->proposed.containers[i].upper[k] = r->proposed.containers[i].uncapped[k] = NAN;
 }
 
+/* Who is to recommend has to see something first: the observation is told with a decision. */
+static void await_external(struct entry *e)
+{
+    const char *name = e->mpa.spec.recommender;
+    snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", name);
+    snprintf(e->action, sizeof(e->action), "None");
+    snprintf(e->reason, sizeof(e->reason), "%s has not said anything yet", name);
+}
+
 /* Someone else writes status.desiredReplicas and status.recommendation; we carry it out. */
 static bool take_external(struct round *r)
 {
@@ -172,6 +181,7 @@ static bool take_external(struct round *r)
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "AwaitingRecommender",
             "recommender %s has not written status.recommendation yet",
             r->entry->mpa.spec.recommender);
+        await_external(r->entry);
         return false;
     }
     if (json_is_integer(replicas))

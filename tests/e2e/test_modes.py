@@ -1,11 +1,13 @@
 """What is written, and what is not: Off, pause, delete, Initial, targets that are somebody else's."""
 import json
+import re
+import subprocess
 import time
 
 import pytest
 
-from harness import (Audit, Controller, EXAMPLE, Load, apply, condition, condition_is, cpu_requests,
-                     deploy_function, events, function_url, get, kubectl, mpa, pods, replicas,
+from harness import (Audit, Controller, ENV, EXAMPLE, Load, ROOT, apply, condition, condition_is, cpu_requests,
+                     deploy_function, die_with_parent, events, function_url, get, kubectl, mpa, pods, replicas,
                      wait)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -154,6 +156,34 @@ def test_a_target_of_another_autoscaler_is_left_alone(namespace, others_crds):
         kubectl("delete", "mpa", "primes", "-n", namespace)
         wait("the second takes over", lambda: condition(
             namespace, "AbleToScale", name="second").get("status") == "True", 40)
+
+
+def recommender_of_docs():
+    """The program that docs/own-recommender.md shows."""
+    text = (ROOT / "docs/own-recommender.md").read_text()
+    return re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)[1]
+
+
+def test_the_recommender_of_the_docs_works(namespace, tmp_path):
+    deploy_function(namespace)
+    program = tmp_path / "recommender.py"
+    program.write_text(recommender_of_docs())
+    with Controller("own"):
+        apply(recommended_by("five-per-second"), namespace)
+        wait("it is awaited", lambda: condition_is(
+            namespace, "RecommendationProvided", "False", "AwaitingRecommender"), 40)
+        wait("it can see something", lambda: mpa(namespace)["status"].get("lastDecision", {}).get(
+            "observation", {}).get("pods") == 1, 40)
+        theirs = subprocess.Popen(["/usr/bin/python3", program], env=ENV, preexec_fn=die_with_parent)
+        try:
+            with Load(function_url(namespace, "/primes?n=1000"), "12@90s"):
+                wait("12 requests per second have 3 replicas", lambda: replicas(namespace) == 3, 60)
+                wait("of their size", lambda: set(cpu_requests(namespace)) == {300}, 40)
+            assert theirs.poll() is None, "it has ended"
+        finally:
+            theirs.kill()
+            theirs.wait()
+    assert mpa(namespace)["status"]["lastDecision"]["recommender"] == "five-per-second"
 
 
 def recommended_by(name):
