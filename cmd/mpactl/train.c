@@ -1,10 +1,8 @@
 /* mpactl train: policies learn to scale in simulated clusters. */
-#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/parallel.h"
@@ -29,11 +27,12 @@ static const struct args_option table[] = {
     {"jobs", ARGS_NUMBER, AT(jobs), NULL, 1, 1024, NULL,
      "threads; as many as there are cores when not given"},
     {"out", ARGS_TEXT, AT(out), NULL, 0, 0, NULL,
-     "directory for episodes.csv, curve.svg and seed-N.checkpoint; made if it is not there"},
+     "directory for episodes.csv, curve.svg, curve.png and seed-N.checkpoint; made if not there"},
     {"resume", ARGS_TEXT, AT(resume), NULL, 0, 0, NULL,
      "directory of an earlier --out: go on from its checkpoints, to --episodes in all"},
     {"csv", ARGS_TEXT, AT(csv), NULL, 0, 0, NULL, "file for the figures of each episode"},
     {"svg", ARGS_TEXT, AT(svg), NULL, 0, 0, NULL, "file for the training curve"},
+    {"png", ARGS_TEXT, AT(png), NULL, 0, 0, NULL, "file for the same picture in pixels"},
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
 
@@ -115,63 +114,6 @@ static int configure(struct training *t)
     t->config.episodes = (size_t)o->episodes;
     t->config.seed = (uint64_t)o->seed;
     return status;
-}
-
-/* --- files ------------------------------------------------------------------------------------ */
-struct file {
-    const char *option; /* that asks for it */
-    char *path;
-    FILE *stream;
-    void (*write)(const struct training *t, FILE *out);
-};
-enum { OUT_CSV, OUT_SVG, CSV, SVG, FILES };
-
-static int open_files(struct file files[FILES], const struct training_options *o)
-{
-    if (o->out && mkdir(o->out, 0777) < 0 && errno != EEXIST) {
-        mpactl_error("--out %s: %s: name a directory that can be made", o->out, strerror(errno));
-        return EXIT_FAILED;
-    }
-    files[OUT_CSV] = (struct file){"out", NULL, NULL, training_write_csv};
-    files[OUT_SVG] = (struct file){"out", NULL, NULL, training_write_svg};
-    files[CSV] = (struct file){"csv", xstrdup(o->csv), NULL, training_write_csv};
-    files[SVG] = (struct file){"svg", xstrdup(o->svg), NULL, training_write_svg};
-    if (o->out) {
-        files[OUT_CSV].path = xasprintf("%s/episodes.csv", o->out);
-        files[OUT_SVG].path = xasprintf("%s/curve.svg", o->out);
-    }
-    for (struct file *f = files; f < files + FILES; f++) {
-        f->stream = f->path ? fopen(f->path, "we") : NULL;
-        if (!f->path || f->stream)
-            continue;
-        mpactl_error("--%s %s: %s: name a file that can be written", f->option, f->path,
-                     strerror(errno));
-        return EXIT_FAILED;
-    }
-    return 0;
-}
-
-static int write_files(struct file files[FILES], const struct training *t)
-{
-    for (struct file *f = files; f < files + FILES; f++) {
-        if (!f->stream)
-            continue;
-        f->write(t, f->stream);
-        if (fflush(f->stream) == 0 && !ferror(f->stream))
-            continue;
-        mpactl_error("--%s %s: it could not be written: check the disk", f->option, f->path);
-        return EXIT_FAILED;
-    }
-    return 0;
-}
-
-static void close_files(struct file files[FILES])
-{
-    for (struct file *f = files; f < files + FILES; f++) {
-        if (f->stream)
-            fclose(f->stream);
-        free(f->path);
-    }
 }
 
 /* --- learning --------------------------------------------------------------------------------- */
@@ -278,7 +220,7 @@ static void forget_unbegun(struct training *t)
     t->count = kept;
 }
 
-static int execute(struct training *t, struct file files[FILES])
+static int execute(struct training *t, struct training_files *files)
 {
     struct error err;
     bool failed = learn(t, &err) < 0;
@@ -288,7 +230,7 @@ static int execute(struct training *t, struct file files[FILES])
     if (t->count == 0)
         return EXIT_FAILED;
     training_print(t);
-    int status = write_files(files, t);
+    int status = training_files_write(files, t);
     if (status == 0)
         status = save_all(t);
     return failed ? EXIT_FAILED : status;
@@ -297,7 +239,7 @@ static int execute(struct training *t, struct file files[FILES])
 int cmd_train(int argc, char **argv)
 {
     struct training t = {0};
-    struct file files[FILES] = {0};
+    struct training_files files = {0};
     int status = read_options(argc, argv, &t.options);
     if (status != 0)
         return status;
@@ -305,10 +247,10 @@ int cmd_train(int argc, char **argv)
         return print_help();
     status = configure(&t);
     if (status == 0)
-        status = open_files(files, &t.options);
+        status = training_files_open(&files, &t.options);
     if (status == 0)
-        status = execute(&t, files);
-    close_files(files);
+        status = execute(&t, &files);
+    training_files_close(&files);
     for (size_t i = 0; i < t.count; i++)
         train_history_clear(&t.histories[i]);
     free(t.histories);

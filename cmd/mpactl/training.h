@@ -11,7 +11,7 @@ struct training_options {
     const char *algorithm, *formulation;
     struct args_list set, learn; /* NAME=VALUE */
     double episodes, seeds, seed, jobs;
-    const char *out, *csv, *svg, *resume;
+    const char *out, *csv, *svg, *png, *resume;
     bool papers, help;
 };
 
@@ -30,5 +30,22 @@ void training_print(const struct training *t);
 void training_write_csv(const struct training *t, FILE *out);
 /* The curve: mean over all seeds, and how far they lie apart. */
 void training_write_svg(const struct training *t, FILE *out);
+void training_write_png(const struct training *t, FILE *out);
+
+/* --- training_files.c ------------------------------------------------------------------------ */
+enum { TRAINING_FILES = 6 };
+struct training_files {
+    struct training_file {
+        const char *option; /* that asks for it */
+        char *path;
+        FILE *stream;
+        void (*write)(const struct training *t, FILE *out);
+    } items[TRAINING_FILES];
+};
+/* Before learning, so that a name that cannot be is told before time is spent. Like the others it
+ * gives back an exit status, and tells what is wrong. */
+int training_files_open(struct training_files *files, const struct training_options *o);
+int training_files_write(struct training_files *files, const struct training *t);
+void training_files_close(struct training_files *files);
 
 #endif

@@ -149,7 +149,8 @@ static void describe(const struct training *t, size_t window, char *title, char 
              window * (size_t)t->config.world.clusters);
 }
 
-void training_write_svg(const struct training *t, FILE *out)
+static void write_curve(const struct training *t, void (*write)(const struct plot *plot, FILE *out),
+                        FILE *out)
 {
     struct curve curves[PANELS];
     struct plot_line lines[PANELS];
@@ -171,7 +172,17 @@ void training_write_svg(const struct training *t, FILE *out)
     }
     describe(t, window, title, subtitle, sizeof(title));
     const struct plot plot = {title, subtitle, "episodes", panels, PANELS};
-    plot_write_svg(&plot, out);
+    write(&plot, out);
     for (size_t i = 0; i < PANELS; i++)
         free(curves[i].x);
+}
+
+void training_write_svg(const struct training *t, FILE *out)
+{
+    write_curve(t, plot_write_svg, out);
+}
+
+void training_write_png(const struct training *t, FILE *out)
+{
+    write_curve(t, plot_write_png, out);
 }

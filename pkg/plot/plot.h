@@ -1,4 +1,4 @@
-/* Lines over a number, one panel above the other, as an SVG image that needs nothing else. */
+/* Lines over a number, one panel above the other, as an image that needs nothing else. */
 #ifndef FAASRL_PLOT_H
 #define FAASRL_PLOT_H
 
@@ -26,5 +26,7 @@ struct plot {
 };
 
 void plot_write_svg(const struct plot *plot, FILE *out);
+/* The same picture in pixels, two for each unit of the SVG. */
+void plot_write_png(const struct plot *plot, FILE *out);
 
 #endif

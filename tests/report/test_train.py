@@ -7,6 +7,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
+from png import chunks
 from study import MPACTL, run
 
 COLUMNS = ["episode", "seed", "reward_mean", "reward_min", "reward_max", "slo_preservation", "cpu_utilization",
@@ -64,10 +65,12 @@ def test_learning_goes_on_from_a_checkpoint(tmp_path):
 
 
 def test_files_can_be_named_one_by_one(tmp_path):
-    done = run("train", *QUICK, "--episodes", "2", "--csv", tmp_path / "a.csv", "--svg", tmp_path / "b.svg")
+    done = run("train", *QUICK, "--episodes", "2", "--csv", tmp_path / "a.csv", "--svg", tmp_path / "b.svg",
+               "--png", tmp_path / "c.png")
     assert done.returncode == 0
     assert (tmp_path / "a.csv").read_text().count("\n") == 3
     xml.parse(tmp_path / "b.svg")
+    assert [kind for kind, _ in chunks((tmp_path / "c.png").read_bytes())] == [b"IHDR", b"IDAT", b"IEND"]
 
 
 def test_an_interrupt_keeps_what_there_is(tmp_path):
