@@ -33,6 +33,8 @@ static const struct args_option table[] = {
     {"csv", ARGS_TEXT, AT(csv), NULL, 0, 0, NULL, "file for the figures of each episode"},
     {"svg", ARGS_TEXT, AT(svg), NULL, 0, 0, NULL, "file for the training curve"},
     {"png", ARGS_TEXT, AT(png), NULL, 0, 0, NULL, "file for the same picture in pixels"},
+    {"tensorboard", ARGS_TEXT, AT(tensorboard), NULL, 0, 0, NULL,
+     "directory for what TensorBoard shows, while it learns; made if it is not there"},
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
 
@@ -119,6 +121,7 @@ static int configure(struct training *t)
 /* --- learning --------------------------------------------------------------------------------- */
 struct watch {
     struct training *training;
+    struct training_files *files;
     struct progress *progress;
     sigset_t signals; /* that end it early; blocked, so that they wait to be asked for */
     uint64_t *steps;  /* of each seed */
@@ -163,6 +166,7 @@ static bool on_round(void *arg, size_t i, const struct train_report *report)
 {
     struct watch *w = arg;
     uint64_t steps = 0;
+    training_files_add(w->files, i, report);
     w->steps[i] = report->steps;
     for (size_t k = 0; k < w->training->count; k++)
         steps += w->steps[k];
@@ -178,12 +182,12 @@ static bool on_round(void *arg, size_t i, const struct train_report *report)
 }
 
 /* Cores are for seeds first, then for the clusters and learners of each. */
-static int learn(struct training *t, struct error *err)
+static int learn(struct training *t, struct training_files *files, struct error *err)
 {
     size_t count = (size_t)t->options.seeds, jobs = (size_t)t->options.jobs;
     jobs = jobs > 0 ? jobs : parallel_cores();
     size_t at_once = jobs < count ? jobs : count;
-    struct watch w = {.training = t, .begun_ms = clock_mono_ms()};
+    struct watch w = {.training = t, .files = files, .begun_ms = clock_mono_ms()};
     struct train_seeds seeds = {&t->config, count, at_once, on_begin, on_round, &w};
     sigset_t before;
     sigemptyset(&w.signals);
@@ -223,7 +227,7 @@ static void forget_unbegun(struct training *t)
 static int execute(struct training *t, struct training_files *files)
 {
     struct error err;
-    bool failed = learn(t, &err) < 0;
+    bool failed = learn(t, files, &err) < 0;
     forget_unbegun(t);
     if (failed)
         mpactl_error("train: %s", err.message);

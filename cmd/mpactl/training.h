@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 #include "base/args.h"
-#include "train/train.h"
+#include "train/tensorboard.h"
 
 struct training_options {
     const char *algorithm, *formulation;
     struct args_list set, learn; /* NAME=VALUE */
     double episodes, seeds, seed, jobs;
-    const char *out, *csv, *svg, *png, *resume;
+    const char *out, *csv, *svg, *png, *tensorboard, *resume;
     bool papers, help;
 };
 
@@ -41,10 +41,15 @@ struct training_files {
         FILE *stream;
         void (*write)(const struct training *t, FILE *out);
     } items[TRAINING_FILES];
+    struct train_events **events; /* of each seed; NULL: not asked for */
+    size_t seeds;
+    struct error events_err; /* with a code: events could not be written any more */
 };
 /* Before learning, so that a name that cannot be is told before time is spent. Like the others it
  * gives back an exit status, and tells what is wrong. */
 int training_files_open(struct training_files *files, const struct training_options *o);
+/* While it learns: a round of the i-th seed. What fails is told by training_files_write. */
+void training_files_add(struct training_files *files, size_t i, const struct train_report *report);
 int training_files_write(struct training_files *files, const struct training *t);
 void training_files_close(struct training_files *files);
 
