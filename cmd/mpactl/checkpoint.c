@@ -1,12 +1,14 @@
-/* mpactl checkpoint show: what a file of learned weights holds. */
+/* mpactl checkpoint: what a file of learned weights holds, and its networks for other programs. */
 #include "mpactl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "rl/checkpoint.h"
+#include "base/args.h"
+#include "rl/onnx.h"
 
+/* --- show ------------------------------------------------------------------------------------- */
 static void print_names(const char *label, const struct rl_names *names)
 {
     printf("%-12s", label);
@@ -55,19 +57,113 @@ static void print_checkpoint(const struct rl_checkpoint *c)
     printf("%-12s%s\n", "sha256", c->sha256);
 }
 
-int cmd_checkpoint(int argc, char **argv)
+static int read_checkpoint(struct rl_checkpoint *c, const char *path)
+{
+    struct error err;
+    if (rl_checkpoint_read(c, path, &err) == 0)
+        return EXIT_FINE;
+    mpactl_error("%s: name a checkpoint", err.message);
+    return EXIT_FAILED;
+}
+
+static int show(int argc, char **argv)
 {
     struct rl_checkpoint c;
-    struct error err;
-    if (argc != 3 || strcmp(argv[1], "show") != 0) {
-        fputs("usage: mpactl checkpoint show FILE\n", stderr);
+    if (argc != 2) {
+        mpactl_error("checkpoint show: it takes one file: see mpactl checkpoint help");
         return EXIT_USAGE;
     }
-    if (rl_checkpoint_read(&c, argv[2], &err) < 0) {
-        mpactl_error("%s: name a checkpoint", err.message);
-        return EXIT_FAILED;
-    }
+    int status = read_checkpoint(&c, argv[1]);
+    if (status != EXIT_FINE)
+        return status;
     print_checkpoint(&c);
     rl_checkpoint_clear(&c);
     return EXIT_FINE;
+}
+
+/* --- export ----------------------------------------------------------------------------------- */
+struct export_options {
+    const char *onnx, *network;
+    bool chances;
+};
+#define AT(field) offsetof(struct export_options, field)
+static const struct args_option table[] = {
+    {"onnx", ARGS_TEXT, AT(onnx), NULL, 0, 0, NULL, "file for the network"},
+    {"network", ARGS_TEXT, AT(network), "actor", 0, 0, NULL,
+     "one of those that show tells: actor, critic, actor/NAME, …"},
+    {"chances", ARGS_FLAG, AT(chances), NULL, 0, 0, NULL,
+     "of an actor: also how likely each option is, where all are legal"},
+};
+
+static const struct rl_saved_net *find_net(const struct rl_checkpoint *c, const char *name)
+{
+    const struct rl_saved_net *net = rl_checkpoint_net(c, name);
+    cleanup_buf struct buf names;
+    buf_init(&names, 300);
+    for (size_t i = 0; net == NULL && i < c->net_count; i++)
+        if (buf_printf(&names, "%s%s", i ? ", " : "", c->nets[i].name) < 0)
+            break;
+    if (net == NULL)
+        mpactl_error("--network %s: there is none: it has %s", name,
+                     c->net_count ? buf_string(&names) : "no networks");
+    return net;
+}
+
+static int write_onnx(const struct rl_checkpoint *c, const struct export_options *o)
+{
+    struct error err;
+    size_t len;
+    const struct rl_saved_net *net = find_net(c, o->network);
+    if (net == NULL)
+        return EXIT_FAILED;
+    cleanup_free char *model = rl_onnx_encode(c, net, o->chances, &len, &err);
+    if (model && file_write(o->onnx, model, len, &err) == 0)
+        return EXIT_FINE;
+    mpactl_error("--onnx %s: %s", o->onnx, err.message);
+    return EXIT_FAILED;
+}
+
+static int export(int argc, char **argv)
+{
+    struct export_options options = {0};
+    struct rl_checkpoint c;
+    struct error err = {0};
+    bool understood =
+        argc > 1 && args_parse(table, ARRAY_LEN(table), argc - 1, argv + 1, &options, &err) == 0;
+    if (!understood || options.onnx == NULL) {
+        mpactl_error("checkpoint export: %s: see mpactl checkpoint help",
+                     understood || argc < 2 ? "it takes a file and --onnx" : err.message);
+        return EXIT_USAGE;
+    }
+    int status = read_checkpoint(&c, argv[1]);
+    if (status != EXIT_FINE)
+        return status;
+    status = write_onnx(&c, &options);
+    rl_checkpoint_clear(&c);
+    return status;
+}
+
+/* --- the command ------------------------------------------------------------------------------ */
+static int print_help(void)
+{
+    puts("mpactl checkpoint show FILE\n"
+         "mpactl checkpoint export FILE --onnx OUT [OPTION…]\n\n"
+         "Tells what a file of learned weights holds; writes one of its networks as ONNX, for "
+         "other\n"
+         "programs.\n\nOptions of export:");
+    args_print_help(table, ARRAY_LEN(table));
+    return EXIT_FINE;
+}
+
+int cmd_checkpoint(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    if (strcmp(what, "show") == 0)
+        return show(argc - 1, argv + 1);
+    if (strcmp(what, "export") == 0)
+        return export(argc - 1, argv + 1);
+    if (strcmp(what, "help") == 0 || strcmp(what, "--help") == 0)
+        return print_help();
+    mpactl_error("checkpoint: show or export what: see mpactl checkpoint help");
+    return EXIT_USAGE;
 }
