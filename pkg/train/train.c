@@ -176,18 +176,19 @@ void train_decide(const struct train *t, const struct rl_world *world)
         t->kind->decide(t->learners[row % t->learner_count], world, row);
 }
 
-void train_evaluate(const struct train *t, struct sim *sim, uint64_t seed,
-                    struct train_report *report)
+void train_judge(struct sim *sim, bool mask, uint64_t seed,
+                 void (*decide)(void *arg, const struct rl_world *world), void *arg,
+                 struct train_report *report)
 {
     struct rl_world world;
     struct tally tally;
     int64_t begun_ms = clock_mono_ms();
-    train_world(sim, t->config.mask, &world);
+    train_world(sim, mask, &world);
     tally_init(&tally, sim);
     sim_reset(sim, seed);
     do {
         tally_before(&tally);
-        train_decide(t, &world);
+        decide(arg, &world);
         sim_step(sim);
         tally_after(&tally);
     } while (!world.truncated[0]); /* the first function stays to the end */
@@ -198,6 +199,17 @@ void train_evaluate(const struct train *t, struct sim *sim, uint64_t seed,
     };
     tally_report(&tally, report);
     tally_clear(&tally);
+}
+
+static void decide_as_learned(void *arg, const struct rl_world *world)
+{
+    train_decide(arg, world);
+}
+
+void train_evaluate(const struct train *t, struct sim *sim, uint64_t seed,
+                    struct train_report *report)
+{
+    train_judge(sim, t->config.mask, seed, decide_as_learned, (void *)t, report);
 }
 
 size_t train_learner_count(const struct train *t)

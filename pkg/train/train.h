@@ -91,6 +91,10 @@ void train_decide(const struct train *train, const struct rl_world *world);
  * formulation. */
 void train_evaluate(const struct train *train, struct sim *sim, uint64_t seed,
                     struct train_report *report);
+/* The same by anybody's decisions: `decide` sets world->actions before each step. */
+void train_judge(struct sim *sim, bool mask, uint64_t seed,
+                 void (*decide)(void *arg, const struct rl_world *world), void *arg,
+                 struct train_report *report);
 size_t train_learner_count(const struct train *train);
 /* Of the i-th learner, to be read; NULL where it has none. */
 struct rl_net *train_actor(const struct train *train, size_t i);
