@@ -40,7 +40,7 @@ struct experiment_result {
     double seconds;
     struct error *err;
     size_t failed; /* the first seed that has; seeds: none */
-    bool stop;
+    bool stop;     /* all of it, as on_progress said */
     pthread_mutex_t lock;
     struct plot plot;
     struct plot_panel *panels;
@@ -48,9 +48,8 @@ struct experiment_result {
     double *numbers; /* of the lines */
 };
 
-static struct experiment_result *make_result(const struct experiment *e,
-                                             const struct experiment_config *config,
-                                             struct error *err)
+static struct experiment_result *
+make_result(const struct experiment *e, const struct experiment_config *config, struct error *err)
 {
     struct experiment_result *r = xcalloc(1, sizeof(*r));
     *r = (struct experiment_result){
@@ -87,7 +86,8 @@ void experiment_result_free(struct experiment_result *r)
     free(r);
 }
 
-/* --- for the experiments ------------------------------------------------------------------------ */
+/* --- for the experiments ------------------------------------------------------------------------
+ */
 size_t run_episodes(const struct experiment_run *run, size_t episodes, size_t least)
 {
     size_t count = (size_t)llround((double)episodes * run->effort);
@@ -125,35 +125,55 @@ int run_progress(struct experiment_run *run, double share, struct error *err)
         sum += r->shares[i] / (double)r->seeds;
     if (!r->stop && r->config->on_progress)
         r->stop = !r->config->on_progress(r->config->arg, sum);
-    bool stop = r->stop;
+    bool stop = r->stop || r->failed < run->index;
     pthread_mutex_unlock(&r->lock);
     return stop ? error_set(err, ERROR_CANCELLED, "it was ended") : 0;
 }
 
-/* --- figures ------------------------------------------------------------------------------------ */
+/* --- figures ------------------------------------------------------------------------------------
+ */
+const struct experiment *experiment_of(const struct experiment_result *r)
+{
+    return r->experiment;
+}
+
+size_t experiment_seeds(const struct experiment_result *r)
+{
+    return r->seeds;
+}
+
 const double *experiment_values(const struct experiment_result *r, size_t row)
 {
     return r->values + row * r->seeds;
 }
 
+size_t experiment_count(const struct experiment_result *r, size_t row)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->seeds; i++)
+        if (!isnan(experiment_values(r, row)[i]))
+            count++;
+    return count;
+}
+
 double experiment_mean(const struct experiment_result *r, size_t row)
 {
     const double *values = experiment_values(r, row);
-    double sum = 0, count = 0;
+    double sum = 0;
     for (size_t i = 0; i < r->seeds; i++)
-        if (!isnan(values[i]))
-            sum += values[i], count++;
-    return count > 0 ? sum / count : NAN;
+        sum += isnan(values[i]) ? 0 : values[i];
+    size_t count = experiment_count(r, row);
+    return count > 0 ? sum / (double)count : NAN;
 }
 
 double experiment_spread(const struct experiment_result *r, size_t row)
 {
     const double *values = experiment_values(r, row);
-    double mean = experiment_mean(r, row), sum = 0, count = 0;
+    double mean = experiment_mean(r, row), sum = 0;
     for (size_t i = 0; i < r->seeds; i++)
-        if (!isnan(values[i]))
-            sum += (values[i] - mean) * (values[i] - mean), count++;
-    return count > 1 ? sqrt(sum / (count - 1)) : NAN;
+        sum += isnan(values[i]) ? 0 : (values[i] - mean) * (values[i] - mean);
+    size_t count = experiment_count(r, row);
+    return count > 1 ? sqrt(sum / (double)(count - 1)) : NAN;
 }
 
 bool experiment_reached(const struct experiment_result *r, size_t row)
@@ -162,6 +182,8 @@ bool experiment_reached(const struct experiment_result *r, size_t row)
     double mean = experiment_mean(r, row);
     if (asked->aim == EXPERIMENT_NO_AIM)
         return true;
+    if (experiment_count(r, row) < r->seeds) /* without those that failed it would flatter */
+        return false;
     return asked->aim == EXPERIMENT_AT_MOST ? mean <= asked->bound : mean >= asked->bound;
 }
 
@@ -170,7 +192,8 @@ double experiment_seconds(const struct experiment_result *r)
     return r->seconds;
 }
 
-/* --- the plot ----------------------------------------------------------------------------------- */
+/* --- the plot -----------------------------------------------------------------------------------
+ */
 /* Points that all seeds have. */
 static size_t points(const struct experiment_result *r, size_t line)
 {
@@ -226,19 +249,17 @@ const struct plot *experiment_plot(const struct experiment_result *result)
     return &result->plot;
 }
 
-/* --- running ------------------------------------------------------------------------------------ */
-/* Of several failures the first seed's is told, and one that has a reason before one that was only
- * told to stop. */
+/* --- running ------------------------------------------------------------------------------------
+ */
+/* Of several failures the first seed's is told, whichever came first: only later ones end for it.
+ */
 static void fail(struct experiment_result *r, size_t i, const struct error *err)
 {
     pthread_mutex_lock(&r->lock);
-    bool first = r->failed == r->seeds;
-    bool better = !first && r->err->code == ERROR_CANCELLED;
-    if (first || better || (i < r->failed && err->code != ERROR_CANCELLED)) {
+    if (i < r->failed && err->code != ERROR_CANCELLED) {
         *r->err = *err;
         r->failed = i;
     }
-    r->stop = true;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -246,7 +267,12 @@ static void run_one(void *arg, size_t i)
 {
     struct experiment_result *r = arg;
     struct error err = {0};
-    struct experiment_run run = {r->config->seed + i, r->config->effort, r, i};
+    size_t threads = r->config->threads / r->seeds;
+    struct experiment_run run = {.seed = r->config->seed + i,
+                                 .effort = r->config->effort,
+                                 .result = r,
+                                 .index = i,
+                                 .threads = threads > 1 ? threads : 1};
     if (run_progress(&run, 0, &err) < 0 || r->experiment->run(&run, &err) < 0)
         fail(r, i, &err);
     else if (run_progress(&run, 1, &err) < 0)
@@ -262,12 +288,14 @@ struct experiment_result *experiment_run(const struct experiment *experiment,
     r->seconds = (double)(clock_mono_ms() - begun_ms) / 1000;
     r->config = NULL;
     r->err = NULL;
-    if (r->failed == r->seeds) {
+    if (r->failed == r->seeds && !r->stop) {
         make_plot(r);
         return r;
     }
-    if (err->code != ERROR_CANCELLED)
+    if (r->failed < r->seeds)
         error_prefix(err, "seed %llu", (unsigned long long)(config->seed + r->failed));
+    else
+        error_set(err, ERROR_CANCELLED, "it was ended");
     experiment_result_free(r);
     return NULL;
 }
