@@ -53,9 +53,19 @@ static void print_cell(const char *text, char align, size_t width, bool last)
     int pad = (int)(width - width_of(text));
     if (align == 'r')
         printf("%*s%s", pad, "", text);
-    else /* no spaces at the end of a line */
+    else
         printf("%s%*s", text, last ? 0 : pad, "");
     fputs(last ? "\n" : GAP, stdout);
+}
+
+/* No spaces at the end of a line: empty cells there are as if they were not. */
+static void print_row(const struct table *t, char *const *cells, const size_t *widths)
+{
+    size_t last = t->column_count - 1;
+    while (last > 0 && cells[last][0] == '\0')
+        last--;
+    for (size_t c = 0; c <= last; c++)
+        print_cell(cells[c], t->align[c], widths[c], c == last);
 }
 
 void table_end(struct table *t, const char *indent)
@@ -63,13 +73,12 @@ void table_end(struct table *t, const char *indent)
     cleanup_free size_t *widths = xcalloc(t->column_count, sizeof(*widths));
     for (size_t c = 0; c < t->column_count; c++)
         widths[c] = column_width(t, c);
-    for (size_t i = 0, c = 0; i < t->cell_count; i++) {
-        bool last = c + 1 == t->column_count;
-        fputs(c == 0 ? indent : "", stdout);
-        print_cell(t->cells[i], t->align[c], widths[c], last);
-        free(t->cells[i]);
-        c = last ? 0 : c + 1;
+    for (size_t i = 0; i + t->column_count <= t->cell_count; i += t->column_count) {
+        fputs(indent, stdout);
+        print_row(t, t->cells + i, widths);
     }
+    for (size_t i = 0; i < t->cell_count; i++)
+        free(t->cells[i]);
     free(t->cells);
     *t = (struct table){0};
 }
