@@ -188,12 +188,14 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench fidelity image chart clean
+.PHONY: bench experiments fidelity image chart clean
 bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+experiments: all ## the documents' experiments at full effort, into docs/experiments
+	@$(BUILD)/mpactl experiment all --out docs/experiments
 # The cluster is ended again only where this has started it.
 fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)
 	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/fidelity/run $(FIDELITY); \

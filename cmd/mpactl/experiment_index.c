@@ -48,12 +48,11 @@ static void write_reached(const json_t *rows, FILE *out)
     fprintf(out, "%zu of %zu | ", reached, aims);
 }
 
-static void write_line(const json_t *e, FILE *out)
+static void write_line(const char *name, const json_t *e, FILE *out)
 {
     const json_t *rows = json_object_get(e, "rows");
     const json_t *row =
         json_array_get(rows, (size_t)json_integer_value(json_object_get(e, "headline")));
-    const char *name = json_str(json_object_get(e, "name"));
     const char *document = json_str(json_object_get(row, "document"));
     double effort = json_number_value(json_object_get(e, "effort"));
     const struct figure figure = experiments_figure_of(row);
@@ -83,7 +82,7 @@ int experiments_write_index(const struct experiments_options *options)
     for (size_t i = 0; experiment(i); i++) {
         cleanup_json json_t *e = read_json(options->out, experiment(i)->name);
         if (e)
-            write_line(e, out);
+            write_line(experiment(i)->name, e, out);
     }
     fclose(out);
     cleanup_free char *path = xasprintf("%s/README.md", options->out);

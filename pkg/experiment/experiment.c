@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 
 static const struct experiment *const all[] = {
+    &experiment_mp3,
     NULL,
 };
 
