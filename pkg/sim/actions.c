@@ -120,6 +120,21 @@ static void allocate(const struct sim *sim, struct cluster *cluster, size_t func
         cluster_resize_memory(cluster, function, to->memory_mib * MIB);
 }
 
+void sim_allocate(struct sim *sim, size_t cluster, size_t function, int replicas, double cpu)
+{
+    const struct sim_config *c = &sim->config;
+    struct agent *agent = &sim->worlds[cluster].agents[function];
+    struct allocation wanted = agent->asked;
+    wanted.replicas = (int)cut(c->min_replicas, replicas, c->max_replicas);
+    wanted.cpu = cut(c->min_cpu, cpu, c->max_cpu);
+    if (!agent->present ||
+        (wanted.replicas == agent->asked.replicas && wanted.cpu == agent->asked.cpu))
+        return;
+    allocate(sim, sim->worlds[cluster].cluster, function, &agent->asked, &wanted);
+    agent->figures[SIM_SINCE_CHANGE_S] = 0;
+    agent->asked = wanted;
+}
+
 static bool choose(const struct sim *sim, const struct allocation *now, size_t dimension,
                    int option, struct allocation *wanted)
 {

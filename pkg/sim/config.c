@@ -40,7 +40,9 @@ static const struct option options[] = {
     REAL(interval_s, 0.1, 3600, "seconds between decisions"),
     INT(nodes, 0, 10000, "nodes of a cluster; 0: one that is never short of CPU"),
     REAL(node_cores, 0.1, 1e6, "cores of a node"),
-    INT(shuffle, 0, 1, "1: each episode draws its workloads; 0: function i has workload i"),
+    INT(shuffle, 0, 2,
+        "1: each episode draws its workloads; else function i has workload i, from its "
+        "beginning (0) or from anywhere in it (2)"),
     REAL(rate_spread, 1, 1000, "each episode scales a workload's rate by 1/x to x"),
     REAL(demand_spread, 1, 1000, "and the CPU of its requests"),
     REAL(churn, 0, 1, "share of functions that join late, and that leave early; the first stays"),
@@ -68,6 +70,7 @@ static const struct option options[] = {
     REAL(lambda, 0, 1e6, "weight of broken goals in the default reward"),
     REAL(illegal_penalty, 0, 1e6, "taken off the reward of an illegal action"),
     REAL(oscillation_penalty, 0, 1e6, "taken off for taking back the action before"),
+    INT(selfish, 0, 1, "1: each gets its own reward where the formulation's is the team's"),
 };
 
 const struct sim_option *sim_option(size_t i)

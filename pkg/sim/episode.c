@@ -74,7 +74,7 @@ static void draw_agent(const struct sim *sim, struct random *r, size_t function,
     const struct sim_config *c = &sim->config;
     agent_clear(a);
     memset(a->figures, 0, SIM_FIGURE_COUNT * sizeof(*a->figures));
-    size_t which = c->shuffle ? random_below(r, sim->pool_count) : function % sim->pool_count;
+    size_t which = c->shuffle == 1 ? random_below(r, sim->pool_count) : function % sim->pool_count;
     const struct trace_function *from = sim->pool[which];
     uint64_t first = draw_first_slot(c, r, from);
     double rate = draw_factor(r, c->rate_spread), demand = draw_factor(r, c->demand_spread);

@@ -282,7 +282,8 @@ static void reward_all(const struct sim *sim, const struct world *world)
         sum += reward;
         acted += counts;
     }
-    for (size_t i = 0; sim->reward->team && i < sim->shape.functions; i++)
+    bool shared = sim->reward->team && !sim->config.selfish;
+    for (size_t i = 0; shared && i < sim->shape.functions; i++)
         if (world->agents[i].present && world->agents[i].joins < world->step)
             rewards[i] = (float)(sum / acted);
 }

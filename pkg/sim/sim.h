@@ -27,8 +27,8 @@ struct sim_config {
     int clusters, functions, threads; /* functions: in each cluster */
     int episode_steps;
     double interval_s; /* between decisions */
-    int shuffle; /* each episode draws its workloads, and where in them it begins; else function i
-                    has workload i, from the beginning */
+    int shuffle; /* 1: each episode draws its workloads, and where in them it begins; else function
+                    i has workload i, from the beginning (0) or from where an episode draws (2) */
     int nodes;   /* of each cluster; 0: one that is never short */
     double node_cores;
     double rate_spread, demand_spread; /* each episode scales them by 1/x to x; 1: not */
@@ -46,6 +46,7 @@ struct sim_config {
     double alpha;  /* of the documents' rewards */
     double lambda; /* of the default reward: what an interval costs that is late as a whole */
     double illegal_penalty, oscillation_penalty; /* taken off the reward; the larger if both */
+    int selfish; /* each gets its own reward, even where the formulation's is the team's */
 };
 
 /* "default", "mp3", "mappo", "simppo", "aware"; NULL-terminated. */
@@ -145,6 +146,11 @@ void sim_reset(struct sim *sim, uint64_t seed);
  * whose episode is over it begins the next one instead: its actions count for nothing, rewards are
  * 0. */
 void sim_step(struct sim *sim);
+
+/* Before a step, for deciders that know no steps: gives a function this many replicas of this CPU
+ * (cpu.shares or millicores), cut at the bounds. Its action must be the one that changes nothing.
+ */
+void sim_allocate(struct sim *sim, size_t cluster, size_t function, int replicas, double cpu);
 
 /* For a closer look; its figures are those of the last interval. */
 const struct cluster *sim_cluster(const struct sim *sim, size_t cluster);

@@ -692,6 +692,52 @@ static void test_the_next_episode_begins_by_itself(void **state)
     sim_free(sim);
 }
 
+/* The team's mean is that of what each would get by itself. */
+static void test_selfish_ones_get_their_own_reward(void **state)
+{
+    (void)state;
+    struct sim *team = SIM("mappo", "functions", "3", "trace", STEADY);
+    struct sim *own = SIM("mappo", "functions", "3", "trace", STEADY, "selfish", "1");
+    static const int plan[3][3] = {{0, 1, 1}, {2, 1, 2}, {1, 0, 0}};
+    double sum = 0;
+    for (size_t i = 0; i < 3; i++) {
+        choose(team, i, plan[i]);
+        choose(own, i, plan[i]);
+    }
+    sim_step(team);
+    sim_step(own);
+    const float *rewards = sim_block(own)->rewards;
+    for (size_t i = 0; i < 3; i++)
+        sum += rewards[i];
+    assert_true(rewards[0] != rewards[1] && rewards[1] != rewards[2]);
+    for (size_t i = 0; i < 3; i++)
+        assert_near(sim_block(team)->rewards[i], sum / 3);
+    sim_free(team);
+    sim_free(own);
+}
+
+static void test_a_size_can_be_set_whatever_the_steps(void **state)
+{
+    (void)state;
+    static const int hold[3] = {1, 1, 1};
+    struct sim *sim = SIM("mappo", "functions", "2", "trace", STEADY, "max_replicas", "9");
+    choose(sim, 0, hold);
+    choose(sim, 1, hold);
+    sim_allocate(sim, 0, 1, 7, 300);
+    sim_step(sim);
+    assert_near(figures(sim, 0)[SIM_REPLICAS], 4);
+    assert_near(figures(sim, 0)[SIM_CPU], 1024);
+    assert_near(figures(sim, 1)[SIM_REPLICAS], 7);
+    assert_near(figures(sim, 1)[SIM_READY_REPLICAS], 7);
+    assert_near(figures(sim, 1)[SIM_CPU], 300);
+    assert_near(figures(sim, 1)[SIM_OSCILLATING], 0);
+    sim_allocate(sim, 0, 1, 99, 1e9); /* cut at the bounds */
+    sim_step(sim);
+    assert_near(figures(sim, 1)[SIM_REPLICAS], 9);
+    assert_near(figures(sim, 1)[SIM_CPU], 2048);
+    sim_free(sim);
+}
+
 /* --- workloads --- */
 static void test_without_shuffle_function_i_has_workload_i(void **state)
 {
@@ -704,6 +750,24 @@ static void test_without_shuffle_function_i_has_workload_i(void **state)
     assert_near(figures(sim, 1)[SIM_GOAL_MS], 6);
     assert_near(figures(sim, 2)[SIM_GOAL_MS], 2);
     assert_true(fabs(figures(sim, 0)[SIM_RATE] - 50) < 3 * sqrt(50 * 15) / 15);
+    sim_free(sim);
+}
+
+/* The rate of a wave tells where in it an episode begins. */
+static void test_with_shuffle_2_workload_i_begins_anywhere(void **state)
+{
+    (void)state;
+    struct sim *sim = SIM("default", "functions", "2", "clusters", "200", "shuffle", "2", "trace",
+                          "diurnal:rate=100,amplitude=1,period=3600,demand=1,p99=1", "trace",
+                          "poisson:rate=5,span=60,demand=3,p99=3");
+    double low = INFINITY, high = 0;
+    for (size_t i = 0; i < 400; i += 2) {
+        assert_near(figures(sim, i)[SIM_GOAL_MS], 2);
+        assert_near(figures(sim, i + 1)[SIM_GOAL_MS], 6);
+        low = fmin(low, figures(sim, i)[SIM_RATE]);
+        high = fmax(high, figures(sim, i)[SIM_RATE]);
+    }
+    assert_true(low < 10 && high > 190); /* of 0 to 200; a tenth of the time is beyond each */
     sim_free(sim);
 }
 
@@ -809,6 +873,9 @@ int main(void)
         cmocka_unit_test(test_reset_begins_again),
         cmocka_unit_test(test_the_next_episode_begins_by_itself),
         cmocka_unit_test(test_without_shuffle_function_i_has_workload_i),
+        cmocka_unit_test(test_with_shuffle_2_workload_i_begins_anywhere),
+        cmocka_unit_test(test_selfish_ones_get_their_own_reward),
+        cmocka_unit_test(test_a_size_can_be_set_whatever_the_steps),
         cmocka_unit_test(test_spreads_scale_rate_and_demand),
         cmocka_unit_test(test_settings_that_cannot_be),
         cmocka_unit_test(test_every_setting_is_described),
