@@ -41,16 +41,23 @@ int train_save(const struct train *t, const char *path, struct error *err)
     return result;
 }
 
-static int take(struct train *t, const struct rl_checkpoint *c, struct error *err)
+/* That what is there means the same to us. */
+static int check(const struct train *t, const struct rl_checkpoint *c, struct error *err)
 {
     struct rl_interface mine = {0};
-    char text[32];
     if (strcmp(c->algorithm, t->config.algorithm->name) != 0)
         return error_set(err, ERROR_INVALID, "it was learned by %s, not %s", c->algorithm,
                          t->config.algorithm->name);
     describe(t, &mine);
     int result = rl_interface_check(&c->interface, &mine, err);
     rl_interface_clear(&mine);
+    return result;
+}
+
+static int take(struct train *t, const struct rl_checkpoint *c, struct error *err)
+{
+    char text[32];
+    int result = check(t, c, err);
     for (size_t i = 0; i < t->learner_count && result == 0; i++)
         result = t->kind->load(t->learners[i], name_learner(t, i, text), c, err);
     if (result < 0)
@@ -69,4 +76,31 @@ int train_load(struct train *t, const char *path, struct error *err)
     int result = take(t, &c, err);
     rl_checkpoint_clear(&c);
     return result < 0 ? error_prefix(err, "%s", path) : 0;
+}
+
+/* --- functions join and leave ------------------------------------------------------------------
+ */
+static int adopt_one(struct train *t, size_t i, const struct train *from, size_t k,
+                     struct error *err)
+{
+    struct rl_checkpoint c = {.algorithm = xstrdup(from->config.algorithm->name)};
+    describe(from, &c.interface);
+    int result = check(t, &c, err);
+    if (result == 0) {
+        from->kind->save(from->learners[k], "", &c);
+        c.updates = 0; /* the rates begin anew */
+        result = t->kind->load(t->learners[i], "", &c, err);
+    }
+    rl_checkpoint_clear(&c);
+    return result;
+}
+
+int train_adopt(struct train *t, const struct train *from, size_t first, struct error *err)
+{
+    if (from->config.algorithm->shared)
+        first = 0;
+    for (size_t i = 0; i < t->learner_count && first + i < from->learner_count; i++)
+        if (adopt_one(t, i, from, first + i, err) < 0)
+            return -1;
+    return 0;
 }

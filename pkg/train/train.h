@@ -106,6 +106,11 @@ int train_save(const struct train *train, const char *path, struct error *err);
  * learned by another algorithm or from other figures. */
 int train_load(struct train *train, const char *path, struct error *err);
 
+/* Learner i goes on from learner first + i of another, as functions join and leave; those beyond
+ * its last begin anew, and so do the rates. Both must learn the same way from the same figures. A
+ * policy that is shared goes on whatever `first` is. */
+int train_adopt(struct train *train, const struct train *from, size_t first, struct error *err);
+
 /* --- several seeds (seeds.c) ----------------------------------------------------------------- */
 struct train_history { /* of one seed */
     uint64_t seed;

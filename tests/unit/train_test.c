@@ -398,6 +398,55 @@ static void test_what_was_learned_is_kept(void **state)
     rmdir(directory);
 }
 
+/* --- functions join and leave --- */
+static struct train *begin_with(const char *algorithm, const char *functions, uint64_t seed)
+{
+    struct train_config config;
+    configure(&config, algorithm, NULL);
+    SET(&config, "functions", functions);
+    config.seed = seed;
+    struct train *train = begin(&config);
+    train_config_clear(&config);
+    return train;
+}
+
+static void test_functions_join_and_leave_and_the_others_go_on(void **state)
+{
+    (void)state;
+    struct error err;
+    struct train *old = begin_with("mappo", "2", 1), *more = begin_with("mappo", "3", 2),
+                 *fresh = begin_with("mappo", "3", 2), *less = begin_with("mappo", "1", 3);
+    go_on(old);
+    assert_int_equal(train_adopt(more, old, 0, &err), 0);
+    assert_same(train_actor(more, 0), train_actor(old, 0));
+    assert_same(train_critic(more, 1), train_critic(old, 1));
+    assert_same(train_actor(more, 2), train_actor(fresh, 2)); /* the one that joins */
+    go_on(more);
+    assert_int_equal(train_adopt(less, more, 2, &err), 0); /* the first two have left */
+    assert_same(train_actor(less, 0), train_actor(more, 2));
+    train_free(old);
+    train_free(more);
+    train_free(fresh);
+    train_free(less);
+}
+
+static void test_a_shared_policy_goes_on_with_any_number(void **state)
+{
+    (void)state;
+    struct error err;
+    struct train *old = begin_with("simppo", "4", 1), *more = begin_with("simppo", "7", 2),
+                 *other = begin_with("mappo", "4", 1);
+    go_on(old);
+    assert_int_equal(train_adopt(more, old, 3, &err), 0);
+    assert_same(train_actor(more, 0), train_actor(old, 0));
+    go_on(more);
+    assert_int_equal(train_adopt(more, other, 0, &err), -1);
+    assert_non_null(strstr(err.message, "mappo"));
+    train_free(old);
+    train_free(more);
+    train_free(other);
+}
+
 /* --- where it converges --- */
 static void test_convergence(void **state)
 {
@@ -431,6 +480,8 @@ int main(void)
         cmocka_unit_test(test_a_seed_that_fails_says_so),
         cmocka_unit_test(test_of_several_failures_the_first_seeds_is_told),
         cmocka_unit_test(test_what_was_learned_is_kept),
+        cmocka_unit_test(test_functions_join_and_leave_and_the_others_go_on),
+        cmocka_unit_test(test_a_shared_policy_goes_on_with_any_number),
         cmocka_unit_test(test_convergence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
