@@ -11,6 +11,8 @@ static const struct experiment *const all[] = {
     &experiment_mp3,
     &experiment_srl_isolation,
     &experiment_srl_multitenant,
+    &experiment_mappo,
+    &experiment_simppo,
     NULL,
 };
 
@@ -256,8 +258,6 @@ const struct plot *experiment_plot(const struct experiment_result *result)
  */
 /* Of several failures the first seed's is told, whichever came first: only later ones end for it.
  */
-/* Of several failures the first seed's is told, and one that has a reason before one that was only
- * told to stop. */
 static void fail(struct experiment_result *r, size_t i, const struct error *err)
 {
     pthread_mutex_lock(&r->lock);

@@ -20,7 +20,6 @@ struct experiment_row {      /* a figure */
     const char *group;       /* rows of a group stand together: "p99 of markdown", say */
     const char *what;        /* "MA-PPO with 15 functions" */
     const char *unit;        /* that it is counted in: "ms", "%", "×", "episodes"; "": none */
-    const char *unit;        /* "ms", "%", "×", "episodes"; "": a plain number */
     const char *document;    /* what the document says: "1.8 to 9.9 %"; NULL: nothing */
     enum experiment_aim aim; /* to be as good as the document, the mean of the seeds is … */
     double bound;

@@ -42,11 +42,11 @@ static int set_world(const struct tenants *t, struct sim_config *world, struct e
 
 /* What an action does is seen within a few steps, so that rewards far ahead are only noise; and
  * four episodes at once say more than one. */
-static void use_ours(struct train_config *config)
+static void use_ours(struct train_config *config, size_t functions)
 {
     config->world.clusters = 4;
     config->ppo.horizon = 0;
-    config->ppo.minibatch = 200;
+    config->ppo.minibatch = config->algorithm->shared ? 40 * functions : 200;
     config->ppo.epochs = 6;
     config->ppo.gamma = 0.9;
 }
@@ -62,7 +62,7 @@ int tenants_configure(const struct tenants *t, struct train_config *out, struct 
         train_config_use_papers(out);
         out->mask = false; /* illegal actions are chosen, and cost */
     } else {
-        use_ours(out);
+        use_ours(out, t->functions);
     }
     return set_world(t, &out->world, err);
 }
@@ -124,8 +124,9 @@ struct train *tenants_learn(struct experiment_run *run, const struct tenants_les
 
 /* --- figures of a curve ------------------------------------------------------------------------
  */
-#define REST_EPISODES 20   /* the mean of so many … */
-#define REST_SHARE    0.05 /* … stays as near as this to where it ends */
+#define REST_EPISODES  20   /* the mean of so many … */
+#define REST_SHARE     0.05 /* … stays as near as this to where it ends */
+#define FIRST_EPISODES 4    /* a round of ours */
 
 static size_t window(const struct tenants_curve *c)
 {
@@ -155,14 +156,19 @@ static double mean_reward(const struct tenants_curve *c, size_t first, size_t co
 
 double tenants_first_reward(const struct tenants_curve *c)
 {
-    size_t count = window(c) < c->count ? window(c) : c->count;
-    return mean_reward(c, 0, count);
+    size_t rounds = c->count ? FIRST_EPISODES / c->rounds[0].episodes : 0;
+    return mean_reward(c, 0, rounds < c->count ? rounds : c->count);
 }
 
 double tenants_last_reward(const struct tenants_curve *c)
 {
     size_t count = window(c) < c->count ? window(c) : c->count;
     return mean_reward(c, c->count - count, count);
+}
+
+double tenants_drop(const struct tenants_curve *before, const struct tenants_curve *after)
+{
+    return 100 * (1 - tenants_first_reward(after) / tenants_last_reward(before));
 }
 
 /* --- the plot ----------------------------------------------------------------------------------

@@ -44,9 +44,11 @@ struct train *tenants_learn(struct experiment_run *run, const struct tenants_les
  * they did not before the end. */
 #define TENANTS_MEAN SIZE_MAX
 double tenants_converged(const struct tenants_curve *curve, size_t function);
-/* Mean reward of the first, or the last, rounds of a curve. */
+/* Mean reward of the first four episodes of a curve; of the last twenty. */
 double tenants_first_reward(const struct tenants_curve *curve);
 double tenants_last_reward(const struct tenants_curve *curve);
+/* By how many percent rewards fell from the end of one to the beginning of the other. */
+double tenants_drop(const struct tenants_curve *before, const struct tenants_curve *after);
 
 /* A line of the plot: mean rewards over episodes, one curve behind the other. */
 void tenants_line(struct experiment_run *run, size_t line, const struct tenants_curve *curves,
@@ -66,5 +68,17 @@ double tenants_mean_utilization(const struct tenant_figures *figures, size_t cou
 double tenants_mean_reward(const struct tenant_figures *figures, size_t count);
 /* By how many percent the p99 of a function is above that of another. */
 double tenants_slower(const struct tenant_figures *now, const struct tenant_figures *before);
+
+/* --- whom others are compared with (rivals.c) ---------------------------------------------------
+ */
+struct tenants_rivals {                           /* figures of the five functions */
+    struct tenant_figures alone[TENANT_KINDS];    /* single agents, each alone */
+    struct tenant_figures moved[TENANT_KINDS];    /* the same agents, together */
+    struct tenant_figures together[TENANT_KINDS]; /* single agents that learned together */
+    struct tenant_figures ensure_alone[TENANT_KINDS], ensure[TENANT_KINDS];
+};
+/* Single agents learn for so many episodes, from `begin` to `end` of the run. */
+int tenants_rivals(struct experiment_run *run, bool papers, size_t episodes, double begin,
+                   double end, struct tenants_rivals *out, struct error *err);
 
 #endif
