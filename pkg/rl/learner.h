@@ -30,6 +30,9 @@ void learner_load(struct learner *l, const struct rl_net *net, const struct rl_a
 /* Puts rows of `from`, each width floats, side by side into l->in. */
 void learner_gather(struct learner *l, const float *from, const uint32_t *rows, size_t count);
 
+/* Refuses what no PPO can be (ppo.c). */
+int ppo_check(const struct rl_ppo_config *config, struct error *err);
+
 /* The numbers below count in an order by chance. */
 void shuffle(uint32_t *order, size_t count, struct random *random);
 

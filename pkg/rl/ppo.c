@@ -75,7 +75,7 @@ struct rl_ppo {
 };
 
 /* --- beginning ------------------------------------------------------------------------------- */
-static int check(const struct rl_ppo_config *c, struct error *err)
+int ppo_check(const struct rl_ppo_config *c, struct error *err)
 {
     const struct {
         const char *name;
@@ -120,7 +120,7 @@ static int begin(struct rl_ppo *p, const struct rl_world *world, struct rl_rows 
                  struct error *err)
 {
     size_t own = world->observation_size;
-    if (check(&p->config, err) < 0 ||
+    if (ppo_check(&p->config, err) < 0 ||
         rollout_init(&p->seen, world, rows, p->config.horizon, p->config.central_critic, err) < 0 ||
         make_net(&p->actor_net, p, own, world->heads.total, 0.01f, err) < 0 ||
         make_net(&p->critic_net, p, p->seen.input_size, 1, 1, err) < 0)

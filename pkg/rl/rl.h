@@ -219,6 +219,34 @@ int rl_ppo_update(struct rl_ppo *ppo, struct rl_ppo_report *report, struct error
 struct rl_net *rl_ppo_actor(struct rl_ppo *ppo);
 struct rl_net *rl_ppo_critic(struct rl_ppo *ppo);
 
+/* --- PPO over scores (score.c) ---------------------------------------------------------------
+ * For decisions whose options differ in number and kind: one network gives each option a score,
+ * from a row of what is known of it, and softmax over the scores of a decision is the policy. The
+ * network is the same whatever the number of options. A decision has parts as an action has heads:
+ * heads->options[h] rows belong to part h, and one of them is taken. The critic sees a state.
+ *
+ * What comes of a decision may be known much later, and in any order. Of the config, central_critic
+ * and monte_carlo do not matter here, and horizon neither: an update learns from whole episodes. */
+extern const struct rl_ppo_config rl_score_default; /* FaaSRM's networks, 32 and 16 tanh */
+
+struct rl_score;
+struct rl_score *rl_score_new(const struct rl_ppo_config *config, size_t option_size,
+                              size_t state_size, size_t updates, uint64_t seed, struct error *err);
+void rl_score_free(struct rl_score *score);
+/* Takes an option of each part by chance. rows: (heads->total, option_size); gives back the number
+ * of the decision since the last update. */
+size_t rl_score_act(struct rl_score *score, const struct rl_heads *heads, const float *rows,
+                    const float *state, int32_t *action);
+void rl_score_reward(struct rl_score *score, size_t decision, double reward);
+void rl_score_end(struct rl_score *score); /* the last decision was the last of an episode */
+/* Fails as rl_ppo_update does, also when a decision has no reward yet; forgets the decisions. */
+int rl_score_update(struct rl_score *score, struct rl_ppo_report *report, struct error *err);
+struct rl_net *rl_score_actor(struct rl_score *score);
+struct rl_net *rl_score_critic(struct rl_score *score);
+/* The options with the highest scores of a network. */
+void rl_score_best(const struct rl_net *actor, const struct rl_heads *heads, const float *rows,
+                   struct rl_work *work, int32_t *action);
+
 /* --- logs of decisions (log.c) --------------------------------------------------------------- */
 /* What anybody decided in a world, and what came of it: a ring of the last steps. */
 struct rl_log;
