@@ -13,6 +13,7 @@ static const struct experiment *const all[] = {
     &experiment_srl_multitenant,
     &experiment_mappo,
     &experiment_simppo,
+    &experiment_faasrm,
     NULL,
 };
 

@@ -100,7 +100,8 @@ struct harvest_outcome {
     double given[HARVEST_RESOURCES], peak[HARVEST_RESOURCES];
     double wait_s, execution_s;
     double user_s;
-    bool harvested; /* it had less than its user asked for of something */
+    double slowdown; /* its RFET if there were no noise */
+    bool harvested;  /* it had less than its user asked for of something */
 };
 /* Its execution time over that with the user's amounts. */
 double harvest_rfet(const struct harvest_outcome *outcome);
@@ -123,18 +124,19 @@ void harvest_run(const struct harvest_cluster *cluster, const struct harvest_wor
 /* --- what came of it (summary.c) ---------------------------------------------------------------- */
 struct harvest_summary {
     double mean_rfet, p98_rfet, p98_execution_s;
-    double harvested, accelerated; /* shares of all; accelerated: RFET below 1 */
-    double slowed;                 /* share of the harvested with an RFET above 1.1 */
+    double harvested, accelerated; /* shares of all; accelerated: a slowdown below 1 */
+    double slowed;                 /* share of the harvested with a slowdown above 1.1 */
     double waited, mean_wait_s;    /* share of all that waited; of all */
 };
 struct harvest_summary harvest_summarise(const struct harvest_outcome *outcomes, size_t count);
 /* The least of them that so large a share does not exceed; sorts them. NaN: there are none. */
 double harvest_quantile(double *values, size_t count, double share);
 
-/* --- managers of the paper (baselines.c) -------------------------------------------------------- */
+/* --- managers to compare with (baselines.c) ----------------------------------------------------- */
 extern const struct harvest_manager harvest_fixed;  /* the user's amounts; self: NULL */
 extern const struct harvest_manager harvest_greedy; /* a step with the last usage; self: NULL */
 extern const struct harvest_manager harvest_ensure; /* cores by latency; self: harvest_ensure_new */
+extern const struct harvest_manager harvest_oracle; /* knows what is needed; self: the workload */
 struct harvest_ensure *harvest_ensure_new(size_t functions);
 void harvest_ensure_free(struct harvest_ensure *ensure);
 

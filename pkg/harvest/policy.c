@@ -11,32 +11,8 @@
 #define STATE_SIZE    14
 #define MOST_OPTIONS  64 /* of a resource */
 
-const struct harvest_policy_config harvest_policy_default = {
-    .safeguard = true,
-    .ppo =
-        {
-            .hidden = {32, 16},
-            .hidden_count = 2,
-            .activation = RL_TANH,
-            .actor_rate = 1e-3,
-            .critic_rate = 1e-3,
-            .rate_end = 0.1,
-            .gamma = 0.9,
-            .lambda = 0.9,
-            .clip = 0.2,
-            .entropy = 0.01,
-            .critic_weight = 0.5,
-            .max_gradient = 0.5,
-            .stop_kl = 0.03,
-            .horizon = 1,
-            .epochs = 4,
-            .minibatch = 256,
-            .normalise = true,
-        },
-};
-
 struct harvest_policy {
-    struct harvest_policy_config config;
+    bool safeguard;
     struct rl_score *score;
 };
 
@@ -180,15 +156,14 @@ static void run(struct run *r, const struct harvest_cluster *cluster,
 }
 
 /* --- the policy -------------------------------------------------------------------------------- */
-struct harvest_policy *harvest_policy_new(const struct harvest_policy_config *config,
+struct harvest_policy *harvest_policy_new(const struct rl_ppo_config *config, bool safeguard,
                                           size_t updates, uint64_t seed, struct error *err)
 {
-    struct rl_score *score =
-        rl_score_new(&config->ppo, OPTION_SIZE, STATE_SIZE, updates, seed, err);
+    struct rl_score *score = rl_score_new(config, OPTION_SIZE, STATE_SIZE, updates, seed, err);
     if (score == NULL)
         return NULL;
     struct harvest_policy *p = xcalloc(1, sizeof(*p));
-    *p = (struct harvest_policy){*config, score};
+    *p = (struct harvest_policy){safeguard, score};
     return p;
 }
 
@@ -205,7 +180,7 @@ int harvest_policy_train(struct harvest_policy *p, const struct harvest_cluster 
                          struct error *err)
 {
     struct rl_ppo_report report;
-    struct run r = {.way = BY_LEARNING, .safeguard = p->config.safeguard, .score = p->score};
+    struct run r = {.way = BY_LEARNING, .safeguard = p->safeguard, .score = p->score};
     run(&r, cluster, load, outcomes);
     return rl_score_update(p->score, &report, err);
 }
@@ -214,7 +189,7 @@ void harvest_policy_run(const struct harvest_policy *p, const struct harvest_clu
                         const struct harvest_workload *load, struct harvest_outcome *outcomes)
 {
     struct run r = {.way = BY_SCORE,
-                    .safeguard = p->config.safeguard,
+                    .safeguard = p->safeguard,
                     .actor = rl_score_actor(p->score)};
     run(&r, cluster, load, outcomes);
 }

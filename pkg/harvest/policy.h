@@ -1,6 +1,6 @@
 /* FaaSRM: what is learned chooses among what the safeguard allows.
  *
- *   struct harvest_policy *policy = harvest_policy_new(&harvest_policy_default, updates, seed, &err);
+ *   struct harvest_policy *policy = harvest_policy_new(&rl_score_default, true, n, seed, &err);
  *   … harvest_policy_train(policy, &cluster, &load, outcomes, &err) for each of many workloads …
  *   harvest_policy_run(policy, &cluster, &other, outcomes);
  *
@@ -12,17 +12,13 @@
 #include "harvest/harvest.h"
 #include "rl/rl.h"
 
-struct harvest_policy_config {
-    bool safeguard; /* false: any option from a step to the most, from the first invocation on */
-    struct rl_ppo_config ppo;
-};
-extern const struct harvest_policy_config harvest_policy_default;
-
 /* -(RFET + wait / max(execution with the user's amounts, 1 s)), at least -10. */
 double harvest_reward(const struct harvest_outcome *outcome);
 
 struct harvest_policy;
-struct harvest_policy *harvest_policy_new(const struct harvest_policy_config *config,
+/* Without a safeguard: any option from a step to the most, from the first invocation on. updates:
+ * how many are planned. */
+struct harvest_policy *harvest_policy_new(const struct rl_ppo_config *config, bool safeguard,
                                           size_t updates, uint64_t seed, struct error *err);
 void harvest_policy_free(struct harvest_policy *policy);
 /* An episode: options by chance as the policy has it, then an update. outcomes: (invocations). */

@@ -107,7 +107,8 @@ static void start(struct run *r, size_t i, size_t worker, double now_s)
     struct harvest_outcome *o = &r->outcomes[i];
     o->wait_s = now_s - v->arrival_s;
     o->user_s = v->user_s;
-    o->execution_s = harvest_execution_s(&v->demand, o->given) * v->noise;
+    o->slowdown = harvest_execution_s(&v->demand, o->given) / v->user_s;
+    o->execution_s = o->slowdown * v->user_s * v->noise;
     o->harvested = !fits(o->given, f->user);
     harvest_peak(&v->demand, o->given, o->peak);
     for (int k = 0; k < HARVEST_RESOURCES; k++)

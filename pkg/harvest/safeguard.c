@@ -2,18 +2,21 @@
 
 #include <math.h>
 
-/* Of a step: what is so close to an option is the option. */
-#define ROUNDING 1e-9
+#define ROUNDING 1e-9 /* shares that differ by less are the same */
+
+static bool is_nearly(double peak, double of)
+{
+    return peak >= (SAFEGUARD_NEARLY - ROUNDING) * of;
+}
 
 enum safeguard_state safeguard_state(const struct safeguard *guard,
                                      const struct safeguard_limits *limits)
 {
     if (!guard->seen)
         return SAFEGUARD_FIRST;
-    if (guard->last_peak >= SAFEGUARD_NEARLY * limits->user)
+    if (is_nearly(guard->last_peak, limits->user))
         return SAFEGUARD_UNDER;
-    return guard->last_peak >= SAFEGUARD_NEARLY * guard->last_given ? SAFEGUARD_SPIKE
-                                                                    : SAFEGUARD_OVER;
+    return is_nearly(guard->last_peak, guard->last_given) ? SAFEGUARD_SPIKE : SAFEGUARD_OVER;
 }
 
 struct safeguard_options safeguard_options(const struct safeguard *guard,

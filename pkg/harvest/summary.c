@@ -32,9 +32,9 @@ struct harvest_summary harvest_summarise(const struct harvest_outcome *outcomes,
         s.mean_rfet += rfet[i] / n;
         s.mean_wait_s += o->wait_s / n;
         s.waited += (o->wait_s > 0) / n;
-        s.accelerated += (rfet[i] < 1) / n;
+        s.accelerated += (o->slowdown < 1) / n;
         harvested += o->harvested;
-        slowed += o->harvested && rfet[i] > SLOWER;
+        slowed += o->harvested && o->slowdown > SLOWER;
     }
     s.harvested = harvested / n;
     s.slowed = harvested > 0 ? slowed / harvested : 0;
