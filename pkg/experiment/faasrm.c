@@ -135,6 +135,17 @@ static const struct harvest_cluster training_cluster = {
 static const struct harvest_workload_config training_load = {
     .functions = 500, .invocations = 5000, .occupancy = 0.5, .noise_low = 1, .noise_high = 1};
 
+/* With less effort, fewer functions and invocations on the same workers. */
+static struct harvest_workload_config test_load(const struct experiment_run *run)
+{
+    struct harvest_workload_config config = harvest_azure;
+    size_t functions = run_episodes(run, config.functions, 50);
+    size_t invocations = run_episodes(run, config.invocations, 2000);
+    config.functions = functions < config.functions ? functions : config.functions;
+    config.invocations = invocations < config.invocations ? invocations : config.invocations;
+    return config;
+}
+
 static uint64_t seed_of(const struct experiment_run *run, uint64_t which)
 {
     return run->seed * 1000000 + which;
@@ -261,10 +272,10 @@ static double percent_change(double value, double from)
 
 static void tell_simulation(struct experiment_run *run, const struct harvest_policy *policy)
 {
+    const struct harvest_workload_config load = test_load(run);
     struct harvest_summary s[WHO_COUNT];
     for (int w = 0; w < WHO_COUNT; w++)
-        s[w] = judge((enum who)w, policy, &harvest_simulation, &harvest_azure,
-                     seed_of(run, TEST_SEED), 1);
+        s[w] = judge((enum who)w, policy, &harvest_simulation, &load, seed_of(run, TEST_SEED), 1);
     const struct harvest_summary *own = &s[WHO_FAASRM], *fixed = &s[WHO_FIXED],
                                  *oracle = &s[WHO_ORACLE];
     run_set(run, RFET, own->mean_rfet);
@@ -294,8 +305,9 @@ static void tell_simulation(struct experiment_run *run, const struct harvest_pol
 
 static void tell_free(struct experiment_run *run, const struct harvest_policy *policy)
 {
-    struct harvest_summary s = judge(WHO_FAASRM, policy, &harvest_simulation, &harvest_azure,
-                                     seed_of(run, TEST_SEED), 1);
+    const struct harvest_workload_config load = test_load(run);
+    struct harvest_summary s =
+        judge(WHO_FAASRM, policy, &harvest_simulation, &load, seed_of(run, TEST_SEED), 1);
     run_set(run, RFET_FREE, s.mean_rfet);
     run_set(run, TAIL_FREE, s.p98_rfet);
     run_set(run, SLOWED_FREE, s.slowed * 100);

@@ -198,8 +198,8 @@ static void test_choice_is_learned_and_holds_for_more_options_than_ever_seen(voi
     (void)state;
     config.gamma = 0;
     config.actor_rate = config.critic_rate = 3e-3;
-    struct rl_score *score = rl_score_new(&config, 2, 2, 60, 1, NULL);
-    learn_to_aim(score, IS_SLOW ? 1 : 60, &random);
+    struct rl_score *score = rl_score_new(&config, 2, 2, 150, 1, NULL);
+    learn_to_aim(score, IS_SLOW ? 1 : 150, &random);
     if (!IS_SLOW) {
         /* By chance it would be above 0.2. */
         assert_true(regret(rl_score_actor(score), 4, &random) < 0.02);
