@@ -226,6 +226,13 @@ void rl_net_backward(const struct rl_net *net, struct rl_work *work, const float
     }
 }
 
+void rl_net_input_gradient(const struct rl_net *net, struct rl_work *work, const float *d_outputs,
+                           float *d_inputs)
+{
+    const float *d = net->layer_count > 1 ? work->deltas[0] : d_outputs;
+    derive_inputs(net, &net->layers[0], work, d, d_inputs);
+}
+
 void rl_work_clear(struct rl_work *work)
 {
     free(work->memory);

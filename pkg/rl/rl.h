@@ -82,6 +82,9 @@ const float *rl_net_forward(const struct rl_net *net, const float *in, size_t ro
  * gradient (param_count) becomes their sum over the rows. */
 void rl_net_backward(const struct rl_net *net, struct rl_work *work, const float *d_outputs,
                      float *gradient);
+/* After it, with the same d_outputs: to those by the inputs, d_inputs (rows, inputs). */
+void rl_net_input_gradient(const struct rl_net *net, struct rl_work *work, const float *d_outputs,
+                           float *d_inputs);
 
 /* --- Adam (adam.c) --------------------------------------------------------------------------- */
 struct rl_adam {

@@ -227,6 +227,50 @@ static void check_gradient(const struct rl_shape *shape, size_t rows)
     rl_net_clear(&net);
 }
 
+static double weighted_at(const struct rl_net *net, const double *params, float *in, size_t i,
+                          float value, size_t rows, const float *weights)
+{
+    float was = in[i];
+    in[i] = value;
+    double sum = weighted(net, params, in, rows, weights);
+    in[i] = was;
+    return sum;
+}
+
+static void check_input_gradient(const struct rl_shape *shape, size_t rows)
+{
+    const float step = 0x1p-10f;
+    struct rl_net net;
+    struct rl_work work = {0};
+    struct random random = random_stream(rows, 3);
+    float in[300], weights[300], d_in[300];
+    make(&net, shape, 9);
+    cleanup_free double *params = as_doubles(&net);
+    cleanup_free float *gradient = xcalloc(net.param_count, sizeof(float));
+    for (size_t i = 0; i < rows * shape->inputs; i++)
+        in[i] = roundf(32 * (float)random_normal(&random)) / 32; /* a step away is no rounding */
+    fill(weights, rows * shape->outputs, &random);
+    rl_net_forward(&net, in, rows, &work);
+    rl_net_backward(&net, &work, weights, gradient);
+    rl_net_input_gradient(&net, &work, weights, d_in);
+    for (size_t i = 0; i < rows * shape->inputs; i++) {
+        double above = weighted_at(&net, params, in, i, in[i] + step, rows, weights);
+        double below = weighted_at(&net, params, in, i, in[i] - step, rows, weights);
+        assert_near(d_in[i], (above - below) / (2 * step), 2e-4, "derivative by input", i);
+    }
+    rl_work_clear(&work);
+    rl_net_clear(&net);
+}
+
+static void test_gradient_by_inputs_equals_finite_differences(void **state)
+{
+    (void)state;
+    check_input_gradient(&(struct rl_shape){5, 3, {9, 18}, 2, RL_TANH}, 1);
+    check_input_gradient(&(struct rl_shape){5, 3, {17, 8}, 2, RL_TANH}, 7);
+    check_input_gradient(&(struct rl_shape){30, 2, {6}, 1, RL_TANH}, 5);
+    check_input_gradient(&(struct rl_shape){3, 2, {0}, 0, RL_RELU}, 6);
+}
+
 static void test_gradient_equals_finite_differences(void **state)
 {
     (void)state;
@@ -491,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_tanh_to_the_last_digits_but_one),
         cmocka_unit_test(test_what_is_no_number_stays_none),
         cmocka_unit_test(test_gradient_equals_finite_differences),
+        cmocka_unit_test(test_gradient_by_inputs_equals_finite_differences),
         cmocka_unit_test(test_network_equals_pytorch),
         cmocka_unit_test(test_adam_equals_pytorch),
         cmocka_unit_test(test_heads_that_cannot_be_are_refused),
