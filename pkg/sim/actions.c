@@ -90,6 +90,8 @@ static const struct action_set sets[] = {
     {"default", default_dimensions, default_levers, 2, false, false, choose_factor},
     {"mp3", mp3_dimensions, mp3_levers, 2, true, false, choose_step},
     {"mappo", mappo_dimensions, mappo_levers, 3, true, true, choose_step},
+    /* on Kubernetes, whose pods have limits: the same numbers are millicores */
+    {"aware", mappo_dimensions, mappo_levers, 3, false, true, choose_step},
 };
 
 const struct action_set *action_find(const char *name)
@@ -97,7 +99,7 @@ const struct action_set *action_find(const char *name)
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
         if (strcmp(sets[i].name, name) == 0)
             return &sets[i];
-    return action_find("mappo"); /* SIMPPO and AWARE have the same */
+    return action_find("mappo"); /* SIMPPO has the same */
 }
 
 /* --- doing it --------------------------------------------------------------------------------- */

@@ -100,6 +100,28 @@ size_t train_learner_count(const struct train *train);
 struct rl_net *train_actor(const struct train *train, size_t i);
 struct rl_net *train_critic(const struct train *train, size_t i);
 
+/* --- beginning with what others do (bootstrap.c) ---------------------------------------------- */
+struct train_teacher { /* anybody who decides by the figures of a function */
+    /* action: options; what the mask forbids does not count. */
+    void (*decide)(const void *arg, const struct sim_shape *shape, const double *figures,
+                   const uint8_t *mask, int32_t *action);
+    const void *arg;
+};
+/* Thresholds on latency, utilisation and memory, in the actions of any formulation. */
+extern const struct train_teacher train_thresholds;
+
+/* Lets the teacher decide for so many rounds, and teaches the policies to do as it did. They then
+ * learn on from there. The report is the worst learner's. */
+int train_clone(struct train *train, const struct train_teacher *teacher, size_t rounds,
+                const struct rl_clone_config *config, struct rl_clone_report *report,
+                struct error *err);
+/* Whole episodes of a teacher's decisions, as train_evaluate. */
+void train_evaluate_teacher(const struct train_teacher *teacher, struct sim *sim, uint64_t seed,
+                            struct train_report *report);
+/* Goes on with what another has learned, by the same algorithm: offline first, say, then online.
+ * Fails where the networks differ. */
+int train_adopt(struct train *train, const struct train *from, struct error *err);
+
 /* --- checkpoints (save.c) -------------------------------------------------------------------- */
 int train_save(const struct train *train, const char *path, struct error *err);
 /* Goes on from there, with other episodes than before. Fails, naming the difference, where it was
