@@ -47,14 +47,17 @@ static void update_rate(const struct agent *a, double *f, const struct cluster_s
 }
 
 /* Requests that are stuck have a latency too: at least the goal and as long as they have been seen
- * overdue. It counts where they are more than the percentile leaves out. */
+ * overdue. Those that are lost have been so for an interval: else who kills them all would look
+ * fast. Both count where they are more than the percentile leaves out. */
 static double latency_ms(const struct sim *sim, const struct agent *a, double measured_ms,
-                         uint64_t completed)
+                         const struct cluster_stats *stats)
 {
-    double left_out = 1 - sim->config.percentile / 100, overdue = (double)a->overdue;
-    if (overdue <= left_out * (overdue + (double)completed))
+    double left_out = 1 - sim->config.percentile / 100;
+    double missing = (double)a->overdue + (double)stats->lost;
+    double stuck_s = stats->lost > 0 ? fmax(a->stuck_s, stats->span_s) : a->stuck_s;
+    if (missing <= left_out * (missing + (double)stats->completed))
         return measured_ms;
-    return fmax(a->goal_ms + 1000 * a->stuck_s, measured_ms); /* fmax skips NaN */
+    return fmax(a->goal_ms + 1000 * stuck_s, measured_ms); /* fmax skips NaN */
 }
 
 /* A request breaks the goal once: when it is overdue, done late or lost before. */
@@ -71,7 +74,7 @@ static void update_latency(const struct sim *sim, const struct world *world, siz
     a->stuck_s = state->overdue > 0 && a->overdue > 0 ? a->stuck_s + stats->span_s : 0;
     a->overdue = state->overdue;
     f[SIM_GOAL_MS] = a->goal_ms;
-    f[SIM_LATENCY_MS] = latency_ms(sim, a, measured_ms, stats->completed);
+    f[SIM_LATENCY_MS] = latency_ms(sim, a, measured_ms, stats);
     bool broke = a->goal_ms > 0 && f[SIM_LATENCY_MS] > a->goal_ms;
     f[SIM_SLO_PRESERVATION] = broke ? a->goal_ms / f[SIM_LATENCY_MS] : 1;
     f[SIM_VIOLATION_RATIO] = fmin(fmax(broken, 0) / fmax((double)stats->arrived, 1), 1);

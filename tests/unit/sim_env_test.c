@@ -350,6 +350,22 @@ static void test_aware_reward(void **state)
     sim_free(sim);
 }
 
+/* A pod that any request kills answers none: that nothing is slow then is no merit. */
+static void test_lost_requests_are_late(void **state)
+{
+    (void)state;
+    struct sim *sim = SIM("aware", "trace", STEADY, "goal_ms", "60", "shuffle", "0", "memory_mib",
+                          "120", "request_memory_mib", "16", "initial_memory_mib", "128");
+    for (int i = 0; i < 10; i++) {
+        hold_all(sim);
+        sim_step(sim);
+        assert_true(figures(sim, 0)[SIM_LATENCY_MS] >= 60 + 15000);
+        assert_true(figures(sim, 0)[SIM_SLO_PRESERVATION] < 0.01);
+        assert_true(figures(sim, 0)[SIM_VIOLATION_RATIO] > 0.5);
+    }
+    sim_free(sim);
+}
+
 /* A request of 100 ms on a pod of 0.128 cores has 12.8 ms in each period of 100 ms: it needs the
  * quota of eight of them, of which six pass as a whole, where weights alone would let it have a
  * core. */
@@ -886,6 +902,7 @@ int main(void)
         cmocka_unit_test(test_no_requests_preserve_the_goal),
         cmocka_unit_test(test_aware_reward),
         cmocka_unit_test(test_aware_pods_have_limits),
+        cmocka_unit_test(test_lost_requests_are_late),
         cmocka_unit_test(test_simppo_empty_slots_are_zero),
         cmocka_unit_test(test_who_left_is_gone),
         cmocka_unit_test(test_default_reward),
