@@ -44,7 +44,7 @@ struct tally {
     uint8_t *acted; /* (rows): took part in the step */
     double *rewards;
     uint64_t *decisions; /* of each function */
-    double preserved, utilized, violations, requests;
+    double preserved, utilized, memory, violations, requests;
     uint64_t looks; /* decisions whose figures are known */
 };
 void tally_init(struct tally *t, const struct sim *sim);

@@ -70,6 +70,7 @@ struct train_report {                         /* of a round: one episode in each
     double reward;                            /* of a decision: mean of all */
     double reward_min, reward_max;            /* that of the function worst and best off */
     double slo_preservation, cpu_utilization; /* means of all decisions */
+    double memory_utilization;                /* 0: not modelled */
     double violation_ratio;                   /* share of requests */
 };
 

@@ -64,7 +64,7 @@ void tally_begin(struct tally *t)
     size_t functions = sim_shape(t->sim)->functions;
     memset(t->rewards, 0, functions * sizeof(*t->rewards));
     memset(t->decisions, 0, functions * sizeof(*t->decisions));
-    t->preserved = t->utilized = t->violations = t->requests = 0;
+    t->preserved = t->utilized = t->memory = t->violations = t->requests = 0;
     t->looks = 0;
 }
 
@@ -90,6 +90,7 @@ void tally_after(struct tally *t)
         const double *figures = b->figures + row * SIM_FIGURE_COUNT;
         t->preserved += figures[SIM_SLO_PRESERVATION];
         t->utilized += figures[SIM_CPU_UTILIZATION];
+        t->memory += figures[SIM_MEMORY_UTILIZATION];
         t->violations += figures[SIM_VIOLATION_RATIO] * figures[SIM_RATE];
         t->requests += figures[SIM_RATE];
         t->looks++;
@@ -121,5 +122,6 @@ void tally_report(const struct tally *t, struct train_report *out)
     out->reward = sum / (decisions ? (double)decisions : 1);
     out->slo_preservation = t->preserved / looks;
     out->cpu_utilization = t->utilized / looks;
+    out->memory_utilization = t->memory / looks;
     out->violation_ratio = t->requests > 0 ? t->violations / t->requests : 0;
 }
