@@ -15,6 +15,7 @@ int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_experiment(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
 int cmd_train(int argc, char **argv);
 int cmd_tune(int argc, char **argv);

@@ -1,3 +1,4 @@
+#include "recommend/policy.h"
 #include "study.h"
 
 #include <math.h>
@@ -118,6 +119,39 @@ static int choose_all(struct study *study)
     return status;
 }
 
+/* --- what was learned ------------------------------------------------------------------------ */
+static bool needs_policy(const struct study *study)
+{
+    for (size_t i = 0; i < study->choice_count; i++)
+        if (study->choices[i].recommender->use)
+            return true;
+    return false;
+}
+
+/* The file policy beside the program, to be freed. */
+static char *usual_policy(void)
+{
+    char program[4096];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[len > 0 ? len : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    return xasprintf("%.*s/policy", slash ? (int)(slash - program) : 0, program);
+}
+
+static int read_policy(struct study *study)
+{
+    struct error err;
+    cleanup_free char *path =
+        study->options.policy ? xstrdup(study->options.policy) : usual_policy();
+    if (!study->options.policy && !needs_policy(study))
+        return 0;
+    study->policy = recommend_policy_read(path, &err);
+    if (study->policy)
+        return 0;
+    mpactl_error("--policy %s: %s: make one by mpactl policy", path, err.message);
+    return EXIT_FAILED;
+}
+
 struct study_run *study_run(const struct study *study, size_t trace, size_t function, size_t choice)
 {
     return &study->runs[trace][function * study->choice_count + choice];
@@ -179,6 +213,7 @@ static void set_up_functions(struct study *study, struct study_trace *t, const s
             .replicas = initial->replicas,
             .request_milli = initial->milli,
             .limit_milli = initial->milli,
+            .policy = study->policy,
         };
     }
     qsort_r(t->by_load, count, sizeof(*t->by_load), by_requests, &t->trace);
@@ -228,6 +263,8 @@ int study_open(struct study *study, const struct study_options *options)
     if (status == 0)
         status = choose_all(study);
     if (status == 0)
+        status = read_policy(study);
+    if (status == 0)
         status = open_traces(study);
     study->nodes = xcalloc(study->node_count, sizeof(*study->nodes));
     for (size_t i = 0; i < study->node_count; i++)
@@ -260,5 +297,6 @@ void study_close(struct study *study)
     free(study->traces);
     free(study->choices);
     free(study->nodes);
+    recommend_policy_release(study->policy);
     api_clear(&study->mpa);
 }

@@ -20,6 +20,14 @@
          AT(mpa), NULL,                                                                            \
          0,       0,                                                                               \
          NULL,    "manifest with one MPA, for its goal, bounds, behavior and recommender"},        \
+        {"policy",                                                                                 \
+         ARGS_TEXT,                                                                                \
+         AT(policy),                                                                               \
+         NULL,                                                                                     \
+         0,                                                                                        \
+         0,                                                                                        \
+         NULL,                                                                                     \
+         "what ppo has learned (mpactl policy); the file policy beside mpactl when not given"},    \
         {"goal",                                                                                   \
          ARGS_DURATION,                                                                            \
          AT(goal_s),                                                                               \

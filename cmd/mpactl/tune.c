@@ -13,7 +13,7 @@ static const struct args_option table[] = {
     {"trace", ARGS_LIST, AT(study.traces), NULL, 0, 0, NULL,
      "a workload, in one of the forms of mpactl compare --help"},
     {"recommender", ARGS_LIST, AT(study.recommenders), NULL, 0, 0, NULL,
-     "whose parameters to search; all but oracles when not given"},
+     "whose parameters to search; all but oracles and learned ones when not given"},
     {"trials", ARGS_NUMBER, AT(trials), "60", 2, 100000, NULL,
      "settings that each function is tried with, for each kind of setting"},
     {"seed", ARGS_NUMBER, AT(study.seed), "1", 0, 0x1p53, NULL,
@@ -24,6 +24,8 @@ static const struct args_option table[] = {
      "functions with fewer are left out: one late request would decide"},
     {"mpa", ARGS_TEXT, AT(study.mpa), NULL, 0, 0, NULL,
      "manifest with one MPA, for its goal, bounds and behavior"},
+    {"policy", ARGS_TEXT, AT(study.policy), NULL, 0, 0, NULL,
+     "what ppo has learned (mpactl policy); the file policy beside mpactl when not given"},
     {"goal", ARGS_DURATION, AT(study.goal_s), NULL, 1e-6, 86400, NULL,
      "latency goal of all functions; else the MPA's, else twice the p99 execution time"},
     {"interval", ARGS_DURATION, AT(study.interval_s), "15s", 0.1, 3600, NULL,
@@ -57,7 +59,7 @@ static const char *find_contradiction(const struct tuning_options *o)
 static void name_all(struct args_list *list)
 {
     for (size_t i = 0; trial_names[i] && list->count < ARGS_LIST_MAX; i++)
-        if (recommend_find(trial_names[i]))
+        if (recommend_find(trial_names[i]) && !recommend_find(trial_names[i])->use)
             list->items[list->count++] = trial_names[i];
 }
 

@@ -11,10 +11,7 @@
 #define CORRECTION_DOWN  0.01 /* for none */
 #define KEEP             1.08 /* a change of replicas must save more than this */
 #define HELPLESS         0.9  /* of the goal: a demand that leaves no time to wait */
-#define MANY             2    /* requests beyond the quantile in one window */
 #define STABLE           0.95 /* of a replica's CPU in use, at most */
-#define OVERLOADED       0.9  /* of its CPU in use */
-#define OVERDUE          4    /* times the goal */
 #define EXACT            0.02 /* of a size */
 #define HOPELESS         0.1  /* of the allowed late requests, beyond those that no CPU can help */
 #define DEARER_IN_A_ROW  3
@@ -31,12 +28,10 @@ static const struct recommend_param params[PARAM_COUNT] = {
 
 struct feedforward {
     double params[PARAM_COUNT];
-    struct demand_memory *demand;
+    struct look_memory look;
     struct forecast *forecast;
-    double asked_s;           /* when; NaN: never */
-    double rate, concurrency; /* then */
-    double planned_rate;      /* what the last proposal was made for */
-    double correction;        /* of the CPU that the model says */
+    double planned_rate; /* what the last proposal was made for */
+    double correction;   /* of the CPU that the model says */
 };
 
 static void *feedforward_create(double memory_s, const double *values)
@@ -44,9 +39,8 @@ static void *feedforward_create(double memory_s, const double *values)
     (void)memory_s;
     struct feedforward *f = xcalloc(1, sizeof(*f));
     recommend_params_fill(&recommend_feedforward, values, f->params);
-    f->demand = recommend_demand_new();
+    recommend_look_init(&f->look);
     f->forecast = recommend_forecast_new(f->params[RATE_MEMORY_S], f->params[PEAK_HOLD_S]);
-    f->asked_s = f->concurrency = NAN;
     f->correction = 1;
     return f;
 }
@@ -54,133 +48,17 @@ static void *feedforward_create(double memory_s, const double *values)
 static void feedforward_destroy(void *self)
 {
     struct feedforward *f = self;
-    recommend_demand_free(f->demand);
+    recommend_look_clear(&f->look);
     recommend_forecast_free(f->forecast);
     free(f);
 }
 
-/* --- what is seen ---------------------------------------------------------------------------- */
-struct look {
-    const struct observation *seen;
-    struct pod_size size;
-    bool sized;      /* CPU is ours to set */
-    double quantile; /* 0.99 */
-    double goal_s, span_s;
-    double rate; /* of requests that came, rather than of those that were answered */
-    double used_milli;
-    int ready;
-};
-
-static double used_milli(const struct observation *seen, bool ours_only)
-{
-    double sum = 0;
-    for (size_t p = 0; p < seen->pod_count; p++) {
-        for (size_t i = 0; i < seen->container_count; i++) {
-            double usage = seen->pods[p].containers[i].usage[RECOMMEND_CPU];
-            if (seen->pods[p].pending ||
-                (ours_only && !seen->containers[i].controlled[RECOMMEND_CPU]))
-                continue;
-            if (!isfinite(usage) || usage < 0)
-                return NAN;
-            sum += usage;
-        }
-    }
-    return sum;
-}
-
-/* Without a size of ours the pod is as large as all its containers are. */
-static struct pod_size whole_size(const struct observation *seen)
-{
-    struct pod_size size = {0};
-    for (size_t i = 0; i < seen->container_count; i++)
-        size.now += size_of(&seen->containers[i]);
-    size.min = size.max = size.now;
-    return size;
-}
-
-/* What has piled up came too, and has to be worked off besides. */
-static double arrival_rate(const struct feedforward *f, const struct look *l)
-{
-    double rate = l->seen->requests_per_s, concurrency = l->seen->concurrency;
-    if (!(l->span_s > 0))
-        return f->rate; /* asked twice */
-    if (!isfinite(concurrency))
-        return rate;
-    double usual = rate * l->goal_s;
-    if (concurrency > usual && concurrency > f->concurrency)
-        rate += (concurrency - fmax(f->concurrency, usual)) / l->span_s;
-    return rate + fmax(concurrency - fmax(usual, 1), 0) / l->span_s;
-}
-
-static int look(const struct feedforward *f, const struct observation *seen, struct look *l,
-                struct error *err)
-{
-    *l = (struct look){.seen = seen, .quantile = seen->percentile / 100};
-    if (recommend_check(seen, err) < 0)
-        return -1;
-    if (seen->latency_state == LATENCY_NO_GOAL || !is_amount(seen->goal_ms))
-        return error_set(err, ERROR_INVALID, "no figures: feedforward needs a latency goal");
-    if (!isfinite(seen->requests_per_s) || seen->requests_per_s < 0)
-        return error_set(err, ERROR_UNAVAILABLE, "no figures: the rate of requests is unknown");
-    l->size = recommend_pod_size(seen);
-    l->sized = l->size.ours;
-    if (!l->sized)
-        l->size = whole_size(seen);
-    l->goal_s = seen->goal_ms / 1000;
-    l->span_s = isnan(f->asked_s) ? fmax(seen->latency_window_s, 1) : seen->now_s - f->asked_s;
-    l->ready = recommend_ready(seen);
-    l->used_milli = used_milli(seen, l->sized);
-    l->rate = arrival_rate(f, l);
-    return 0;
-}
-
 /* --- learning -------------------------------------------------------------------------------- */
-static bool latency_known(const struct observation *seen)
-{
-    return (seen->latency_state == LATENCY_KNOWN || seen->latency_state == LATENCY_OVERFLOW) &&
-           is_amount(seen->latency_ms) && seen->requests_per_s > 0;
-}
-
-/* The CPU time of a request at the quantile; NaN: unknown. With many requests their latency is that
- * of the model, with few it is that of one of them. */
-static double tail_demand(const struct feedforward *f, const struct look *l)
-{
-    const struct observation *seen = l->seen;
-    double cores = l->size.now / 1000, pods = fmax(l->ready, 1);
-    double busy = l->used_milli / 1000 / pods, latency_s = seen->latency_ms / 1000;
-    if (!latency_known(seen))
-        return NAN;
-    double mean_s = recommend_demand_estimate(f->demand, l->quantile, l->goal_s).mean_s;
-    double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
-    if (!(beyond > MANY) || isnan(mean_s))
-        return recommend_queue_served(cores, busy, latency_s);
-    return recommend_queue_tail(&(struct queue_load){seen->requests_per_s / pods, mean_s, NAN,
-                                                     recommend_queue_score(l->quantile), latency_s},
-                                cores);
-}
-
-static void learn_demand(struct feedforward *f, const struct look *l, double tail_s)
-{
-    const struct observation *seen = l->seen;
-    bool overloaded = l->used_milli > OVERLOADED * l->size.now * fmax(l->ready, 1) ||
-                      seen->latency_ms > OVERDUE * seen->goal_ms;
-    recommend_demand_learn(f->demand, &(struct demand_sample){
-                                          .time_s = seen->now_s,
-                                          .span_s = l->span_s,
-                                          .window_s = seen->latency_window_s,
-                                          .quantile = l->quantile,
-                                          .requests_per_s = seen->requests_per_s,
-                                          .used_milli = l->used_milli,
-                                          .pods = l->ready,
-                                          .tail_s = overloaded ? NAN : tail_s,
-                                      });
-}
-
 /* The model is to blame only for what it planned for, once that is in force. */
 static void learn_correction(struct feedforward *f, const struct look *l, double tail_s)
 {
     const struct observation *seen = l->seen;
-    if (!latency_known(seen) || l->rate > f->planned_rate ||
+    if (!recommend_latency_known(seen) || l->rate > f->planned_rate ||
         seen->since_increase_s < seen->latency_window_s)
         return;
     if (tail_s > HELPLESS * l->goal_s)
@@ -313,7 +191,7 @@ static void propose(struct feedforward *f, const struct look *l, double rate,
                     struct recommendation *out)
 {
     const struct observation *seen = l->seen;
-    struct demand_estimate e = recommend_demand_estimate(f->demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(f->look.demand, l->quantile, l->goal_s);
     if (isnan(e.mean_s)) {
         recommend_reason_write(
             &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);
@@ -339,18 +217,16 @@ static int feedforward_recommend(void *self, const struct observation *seen,
 {
     struct feedforward *f = self;
     struct look l;
-    if (look(f, seen, &l, err) < 0)
+    if (recommend_look(&f->look, seen, &l, err) < 0)
         return -1;
     if (l.span_s > 0) { /* else asked twice */
-        double tail_s = tail_demand(f, &l);
-        learn_demand(f, &l, tail_s);
+        double tail_s = recommend_look_tail(&f->look, &l);
+        recommend_look_learn(&f->look, &l, tail_s);
         learn_correction(f, &l, tail_s);
     }
     double rate = recommend_forecast(f->forecast, seen->now_s, l.span_s, l.rate);
     f->planned_rate = rate * (1 + f->params[MARGIN]);
-    f->asked_s = seen->now_s;
-    f->rate = l.rate;
-    f->concurrency = seen->concurrency;
+    recommend_look_keep(&f->look, &l);
     recommend_keep(seen, out);
     propose(f, &l, f->planned_rate, out);
     return 0;

@@ -25,8 +25,7 @@ void recommend_forecast_free(struct forecast *f)
     free(f);
 }
 
-/* Whether so many requests in an interval are more than chance makes of the level. */
-static bool is_burst(double rate, double level, double span_s)
+bool recommend_is_burst(double rate, double level, double span_s)
 {
     double expected = level * span_s;
     return rate * span_s > expected + 3 * sqrt(expected) + 3;
@@ -37,7 +36,7 @@ double recommend_forecast(struct forecast *f, double time_s, double span_s, doub
     double before = recommend_window_mean(f->rates, time_s - f->memory_s);
     recommend_window_add(f->rates, time_s, span_s, rate);
     double level = recommend_window_mean(f->rates, time_s - f->memory_s);
-    if (is_burst(rate, isnan(before) ? 0 : before, span_s))
+    if (recommend_is_burst(rate, isnan(before) ? 0 : before, span_s))
         level = fmax(level, rate);
     recommend_window_add(f->peaks, time_s, span_s, level);
     return fmax(level, recommend_window_max(f->peaks, time_s - f->hold_s));

@@ -189,6 +189,36 @@ void recommend_demand_learn(struct demand_memory *m, const struct demand_sample 
 struct demand_estimate recommend_demand_estimate(const struct demand_memory *m, double quantile,
                                                  double goal_s);
 
+/* --- what an interval shows (look.c) --------------------------------------------------------- */
+struct look_memory {
+    struct demand_memory *demand;
+    double asked_s;                 /* when; NaN: never */
+    double rate, came, concurrency; /* then */
+};
+
+struct look {
+    const struct observation *seen;
+    struct pod_size size;
+    bool sized;      /* CPU is ours to set */
+    double quantile; /* 0.99 */
+    double goal_s;
+    double span_s; /* since it was last asked; 0: just now */
+    double came;   /* requests per second, rather than of those that were answered */
+    double rate;   /* and with those that have piled up, to be worked off */
+    double used_milli;
+    int ready;
+};
+
+void recommend_look_init(struct look_memory *m);
+void recommend_look_clear(struct look_memory *m);
+int recommend_look(const struct look_memory *m, const struct observation *seen, struct look *l,
+                   struct error *err);
+bool recommend_latency_known(const struct observation *seen);
+/* The CPU time of a request at the quantile; NaN: unknown. */
+double recommend_look_tail(const struct look_memory *m, const struct look *l);
+void recommend_look_learn(struct look_memory *m, const struct look *l, double tail_s);
+void recommend_look_keep(struct look_memory *m, const struct look *l);
+
 /* --- how many will come (forecast.c) --------------------------------------------------------- */
 struct forecast;
 
@@ -196,6 +226,66 @@ struct forecast *recommend_forecast_new(double memory_s, double hold_s);
 void recommend_forecast_free(struct forecast *f);
 /* The rate to be ready for, without a margin, after an interval of span_s with this rate. */
 double recommend_forecast(struct forecast *f, double time_s, double span_s, double rate);
+/* Whether so many requests in an interval are more than chance makes of the level. */
+bool recommend_is_burst(double rate, double level, double span_s);
+
+/* --- what the queue model says, remembered (sizing.c) ----------------------------------------- */
+struct sizing;
+
+struct sizing_task {
+    double mean_s, tail_s, tail_score, goal_s; /* as in struct queue_load */
+    double allowed;                            /* share of late requests */
+    double late;                               /* of which this share is planned for */
+    struct pod_size size;
+    int least_replicas, most_replicas;
+};
+
+struct sizing_choice {
+    int replicas;
+    double milli;
+};
+
+struct sizing *recommend_sizing_new(void);
+void recommend_sizing_free(struct sizing *s);
+/* Before anything is asked. */
+void recommend_sizing_set(struct sizing *s, const struct sizing_task *task);
+/* The least CPU, times factor, with which one replica keeps the goal at this rate, within bounds;
+ * INFINITY: the most is too little. */
+double recommend_sizing_milli(struct sizing *s, double rate, double factor);
+/* The most of all where nothing is enough. */
+struct sizing_choice recommend_sizing_cheapest(struct sizing *s, double rate, double factor);
+/* Milli-cores of the cheapest replicas for this rate of all. */
+double recommend_sizing_cost(struct sizing *s, double rate);
+
+/* --- what to be ready for (readiness.c) ------------------------------------------------------- */
+struct readiness;
+
+struct readiness_sample { /* an interval */
+    double time_s, span_s;
+    double rate;  /* that came */
+    double level; /* to be ready for in any case, from now on */
+};
+
+struct readiness_choice {
+    double rate;               /* to be ready for */
+    double hold_s, share;      /* of the peak that it comes from; 0: the level */
+    double risk, risk_unready; /* requests that it, or the level alone, was not ready for, as a
+                                  multiple of those that may be late */
+    double cost;               /* as a multiple of the level's alone */
+};
+
+struct readiness *recommend_readiness_new(void);
+void recommend_readiness_free(struct readiness *r);
+void recommend_readiness_learn(struct readiness *r, struct sizing *sizing,
+                               const struct readiness_sample *sample);
+/* tolerance: requests at risk, as a multiple of those that may be late. */
+struct readiness_choice recommend_readiness_choose(const struct readiness *r, double allowed,
+                                                   double tolerance);
+double recommend_readiness_peak(const struct readiness *r, double hold_s);
+/* The share of requests that will be late at this rate with what was made ready for another. */
+double recommend_readiness_short(struct sizing *sizing, double ready, double rate);
+/* How much of what came was no chance. */
+double recommend_readiness_sure(double rate, double span_s);
 
 /* --- the amounts of each container (sizes.c) ------------------------------------------------- */
 void recommend_sizes_fill(const struct judgement *j, struct recommendation *out);

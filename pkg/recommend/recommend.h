@@ -55,6 +55,7 @@ struct observation {
     enum recommend_latency latency_state;
     double percentile, goal_ms, latency_ms, requests_per_s;
     double concurrency;      /* requests in flight or waiting, mean of the window; NaN: unknown */
+    double late_share;       /* of the requests, slower than the goal, 0..1; NaN: unknown */
     double throttled;        /* share of CFS periods throttled, 0..1, NaN: unknown */
     double since_increase_s; /* since replicas or CPU last grew by our hand; INFINITY: never */
     double latency_window_s; /* latency_ms looks back this far */
@@ -95,6 +96,8 @@ struct recommend_param { /* something that can be tuned */
     double low, high; /* what is sensible, and what tuning searches */
 };
 
+struct recommend_policy; /* recommend/policy.h */
+
 struct recommender {
     const char *name, *summary;
     const struct recommend_param *params;
@@ -110,6 +113,9 @@ struct recommender {
     /* A usage figure from the past, oldest first, to begin with more than nothing. Optional. */
     void (*remember)(void *self, const char *container, enum recommend_resource resource,
                      double time_s, double usage);
+    /* Of those that have learned: what to decide by from now on, NULL: nothing. Is held until
+     * another one comes. Without one nothing can be recommended. NULL: it needs none. */
+    void (*use)(void *self, const struct recommend_policy *policy);
     /* Fails when nothing can be said (no pods, no figures); then nothing must be changed. */
     int (*recommend)(void *self, const struct observation *seen, struct recommendation *out,
                      struct error *err);
@@ -125,6 +131,19 @@ extern const struct recommender recommend_threshold;
 /* The baselines; docs/baselines.md tells what each does and where it is from. */
 extern const struct recommender recommend_fixed, recommend_hpa, recommend_kpa, recommend_vpa,
     recommend_hpa_vpa, recommend_ensure, recommend_greedy, recommend_feedforward;
+/* The learned one; docs/ppo.md. */
+extern const struct recommender recommend_ppo;
+
+/* --- what must be there ---------------------------------------------------------------------- */
+struct recommend_need {
+    double mean_s, tail_s; /* CPU time of a request: its mean, and at the percentile */
+    double percentile, goal_s;
+    double min_milli, max_milli; /* of a replica */
+    int min_replicas, max_replicas;
+};
+/* The CPU of all replicas that keeps the goal by the queue model of feedforward and ppo: the mean
+ * over these rates, were each known when it comes. */
+double recommend_needed_milli(const struct recommend_need *need, const double *rates, size_t count);
 
 /* --- parts of the threshold recommender, each a contract of its own ------------------------- */
 /* HPA v2's rule for one metric: how many replicas, with its treatment of unready and missing pods

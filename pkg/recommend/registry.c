@@ -8,7 +8,8 @@ const struct recommender *const recommend_all[] = {
     &recommend_hpa,         &recommend_kpa,
     &recommend_vpa,         &recommend_hpa_vpa,
     &recommend_ensure,      &recommend_greedy,
-    &recommend_feedforward, NULL,
+    &recommend_feedforward, &recommend_ppo,
+    NULL,
 };
 
 const struct recommender *recommend_find(const char *name)

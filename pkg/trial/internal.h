@@ -45,6 +45,8 @@ void subject_clear(struct subject *s);
 /* Looks at the interval that ends now, decides and acts. Whether something was changed; the reason
  * is "" when nothing could be said. */
 bool subject_decide(struct subject *s);
+/* Looks and asks, and does nothing; whether something was said. */
+bool subject_ask(struct subject *s, struct cluster_state *state);
 
 /* --- oracles --------------------------------------------------------------------------------- */
 struct oracle_world { /* what they know beside the observation */

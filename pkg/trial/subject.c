@@ -133,6 +133,8 @@ void subject_init(struct subject *s, const struct trial_config *config,
     };
     double memory_s = fmax(s->spec.scale_down.stabilization_s, 2 * s->interval_s);
     s->memory = r->create(memory_s, config->choice->params);
+    if (r->use)
+        r->use(s->memory, function->policy);
     if (r->damps_itself && !function->behavior_stated) {
         lift_behavior(&s->spec.scale_up);
         lift_behavior(&s->spec.scale_down);
@@ -232,9 +234,10 @@ static void see_requests(struct subject *s, const struct cluster_stats *stats)
     struct observation *seen = &s->seen;
     seen->requests_per_s = (double)stats->completed / stats->span_s;
     seen->concurrency = stats->in_flight_s / stats->span_s;
-    seen->latency_ms = NAN;
+    seen->latency_ms = seen->late_share = NAN;
     seen->latency_state = LATENCY_NO_TRAFFIC;
     if (stats->completed > 0) {
+        seen->late_share = (double)stats->late / (double)stats->completed;
         seen->latency_ms = cluster_latency_quantile_ms(cluster_latency(s->cluster, s->index),
                                                        seen->percentile / 100);
         seen->latency_state = LATENCY_KNOWN;
@@ -335,14 +338,19 @@ static void believe_refusal(struct subject *s, const struct cluster_state *state
     s->deferred_s = INFINITY;
 }
 
+bool subject_ask(struct subject *s, struct cluster_state *state)
+{
+    struct error none = {0};
+    cluster_state(s->cluster, s->index, state);
+    s->proposed.reason[0] = '\0';
+    return state->wanted > 0 && look(s, state) &&
+           s->recommender->recommend(s->memory, &s->seen, &s->proposed, &none) == 0;
+}
+
 bool subject_decide(struct subject *s)
 {
     struct cluster_state state;
-    struct error none = {0};
-    cluster_state(s->cluster, s->index, &state);
-    s->proposed.reason[0] = '\0';
-    if (state.wanted == 0 || !look(s, &state) ||
-        s->recommender->recommend(s->memory, &s->seen, &s->proposed, &none) < 0)
+    if (!subject_ask(s, &state))
         return false;
     pass_guard(s);
     bool resized = resize_cpu(s, &state);

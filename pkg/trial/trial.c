@@ -47,13 +47,15 @@ struct figures { /* of one function */
                 sizeof(((struct guard_decision *)NULL)->limit_message) + 4];
 };
 
-struct run {
+struct trial {
     const struct trial_config *config;
     struct cluster_function *settings;
     struct cluster *cluster;
     struct subject *subjects;
     struct figures *figures;
     double next_sample_s;
+    uint64_t turn; /* intervals that have passed */
+    bool over;
 };
 
 static double clamp(double x, double low, double high)
@@ -114,7 +116,7 @@ static int check(const struct trial_config *config, struct error *err)
     return 0;
 }
 
-static int begin(struct run *run, struct error *err)
+static int begin(struct trial *run, struct error *err)
 {
     const struct trial_config *config = run->config;
     size_t count = config->function_count;
@@ -139,7 +141,7 @@ static int begin(struct run *run, struct error *err)
     return 0;
 }
 
-static void end(struct run *run)
+static void end(struct trial *run)
 {
     for (size_t i = 0; run->subjects && i < run->config->function_count; i++)
         subject_clear(&run->subjects[i]);
@@ -155,7 +157,7 @@ static double ratio(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-static void take_figures(struct run *run, size_t i)
+static void take_figures(struct trial *run, size_t i)
 {
     const struct cluster_stats *stats = cluster_stats(run->cluster, i);
     const struct cluster_latency *latency = cluster_latency(run->cluster, i);
@@ -166,7 +168,7 @@ static void take_figures(struct run *run, size_t i)
 
 /* Keeps what the recommender said and what held it back, of a decision that changed something
  * rather than of later ones that did not. */
-static void decide(struct run *run, size_t i)
+static void decide(struct trial *run, size_t i)
 {
     struct figures *f = &run->figures[i];
     const struct subject *s = &run->subjects[i];
@@ -182,7 +184,7 @@ static void decide(struct run *run, size_t i)
         snprintf(f->reason, sizeof(f->reason), "%s", s->proposed.reason);
 }
 
-static void sample(struct run *run, size_t i)
+static void sample(struct trial *run, size_t i)
 {
     struct figures *f = &run->figures[i];
     const struct tally *t = &f->since_sample;
@@ -208,7 +210,7 @@ static void sample(struct run *run, size_t i)
     f->reason[0] = '\0';
 }
 
-static void sample_all(struct run *run, bool last)
+static void sample_all(struct trial *run, bool last)
 {
     double now_s = cluster_now_s(run->cluster);
     if (!run->config->on_sample || (!last && now_s < run->next_sample_s))
@@ -219,7 +221,7 @@ static void sample_all(struct run *run, bool last)
         run->next_sample_s += run->config->interval_s;
 }
 
-static void conclude(const struct run *run, size_t i, struct trial_result *out)
+static void conclude(const struct trial *run, size_t i, struct trial_result *out)
 {
     const struct tally *t = &run->figures[i].total;
     const struct cluster_stats *stats = &t->stats;
@@ -240,29 +242,79 @@ static void conclude(const struct run *run, size_t i, struct trial_result *out)
     };
 }
 
+void trial_results(const struct trial *run, struct trial_result *results)
+{
+    for (size_t i = 0; i < run->config->function_count; i++)
+        conclude(run, i, &results[i]);
+}
+
+/* --- step by step ----------------------------------------------------------------------------- */
+struct trial *trial_open(const struct trial_config *config, struct error *err)
+{
+    struct trial *run = xcalloc(1, sizeof(*run));
+    run->config = config;
+    if (begin(run, err) == 0)
+        return run;
+    trial_close(run);
+    return NULL;
+}
+
+void trial_close(struct trial *run)
+{
+    if (!run)
+        return;
+    end(run);
+    free(run);
+}
+
+bool trial_advance(struct trial *run)
+{
+    const struct trial_config *config = run->config;
+    if (run->over)
+        return false;
+    if (run->turn > 0)
+        cluster_begin_interval(run->cluster);
+    double until_s = (double)++run->turn * run->subjects[0].interval_s;
+    run->over = until_s >= config->span_s;
+    cluster_run(run->cluster, run->over ? config->span_s : until_s);
+    for (size_t i = 0; i < config->function_count; i++)
+        take_figures(run, i);
+    if (run->over)
+        sample_all(run, true);
+    return !run->over;
+}
+
+const struct cluster_stats *trial_interval(const struct trial *run, size_t function)
+{
+    return cluster_stats(run->cluster, function);
+}
+
+void trial_ask(struct trial *run, size_t function)
+{
+    struct cluster_state state;
+    subject_ask(&run->subjects[function], &state);
+}
+
+void trial_decide(struct trial *run)
+{
+    for (size_t i = 0; i < run->config->function_count; i++)
+        decide(run, i);
+    sample_all(run, false);
+}
+
+double trial_goal_ms(const struct trial *run, size_t function)
+{
+    return run->settings[function].goal_ms;
+}
+
 int trial_run(const struct trial_config *config, struct trial_result *results, struct error *err)
 {
-    struct run run = {.config = config};
-    if (begin(&run, err) < 0) {
-        end(&run);
+    struct trial *run = trial_open(config, err);
+    if (!run)
         return -1;
-    }
-    double step_s = run.subjects[0].interval_s;
-    for (uint64_t turn = 1;; turn++) {
-        double until_s = (double)turn * step_s;
-        bool last = until_s >= config->span_s;
-        cluster_run(run.cluster, last ? config->span_s : until_s);
-        for (size_t i = 0; i < config->function_count; i++)
-            take_figures(&run, i);
-        for (size_t i = 0; !last && i < config->function_count; i++)
-            decide(&run, i);
-        sample_all(&run, last);
-        if (last)
-            break;
-        cluster_begin_interval(run.cluster);
-    }
-    for (size_t i = 0; i < config->function_count; i++)
-        conclude(&run, i, &results[i]);
-    end(&run);
+    while (trial_advance(run))
+        trial_decide(run);
+    trial_results(run, results);
+    trial_close(run);
     return 0;
 }

@@ -32,6 +32,7 @@ struct trial_function {
      * first minute. */
     double request_milli, limit_milli;
     int replicas;
+    const struct recommend_policy *policy; /* of recommenders that have learned, else NULL */
 };
 
 struct trial_sample {      /* one interval of one function, for plots; means over it */
@@ -82,5 +83,22 @@ void trial_default_spec(struct api_spec *out);
  * resize that nodes have no room for is taken back as the controller does. The same seed gives the
  * same requests, whatever the recommender, and the same results. */
 int trial_run(const struct trial_config *config, struct trial_result *results, struct error *err);
+
+/* --- the same, step by step ------------------------------------------------------------------ */
+struct trial;
+/* The config and all it names must outlive the trial. */
+struct trial *trial_open(const struct trial_config *config, struct error *err);
+void trial_close(struct trial *trial);
+/* Until the next decision is due; false: the trial is over. */
+bool trial_advance(struct trial *trial);
+/* Of the interval that ends now. */
+const struct cluster_stats *trial_interval(const struct trial *trial, size_t function);
+/* Asks the recommender of a function and does nothing. Afterwards it decides as if it had not been
+ * asked. */
+void trial_ask(struct trial *trial, size_t function);
+void trial_decide(struct trial *trial); /* all functions */
+void trial_results(const struct trial *trial, struct trial_result *results);
+/* The goal that counts. */
+double trial_goal_ms(const struct trial *trial, size_t function);
 
 #endif

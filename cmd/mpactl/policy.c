@@ -1,0 +1,118 @@
+/* mpactl policy: the policy that the recommender ppo comes with. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/args.h"
+#include "base/parallel.h"
+#include "bootstrap/bootstrap.h"
+#include "mpactl.h"
+#include "progress.h"
+
+struct policy_options {
+    const char *out, *off;
+    double updates, seed, jobs;
+    bool verbose, help;
+};
+
+#define AT(field) offsetof(struct policy_options, field)
+static const struct args_option table[] = {
+    {"out", ARGS_TEXT, AT(out), NULL, 0, 0, NULL, "file for what is learned"},
+    {"updates", ARGS_NUMBER, AT(updates), "150", 0, 1e9, NULL,
+     "of the policy, one for 6,144 decisions; 0: what it begins with, the core's own choices"},
+    {"seed", ARGS_NUMBER, AT(seed), "1", 0, 0x1p53, NULL, "of all chance; the same gives the same"},
+    {"off", ARGS_TEXT, AT(off), NULL, 0, 0, NULL,
+     "features, and heads as \"head NAME\", to do without, with commas between"},
+    {"jobs", ARGS_NUMBER, AT(jobs), NULL, 1, 1024, NULL,
+     "threads; as many as there are cores when not given"},
+    {"verbose", ARGS_FLAG, AT(verbose), NULL, 0, 0, NULL, "a line for every ten updates"},
+    {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
+};
+
+static int read_options(int argc, char **argv, struct policy_options *out)
+{
+    struct error err;
+    if (args_parse(table, ARRAY_LEN(table), argc, argv, out, &err) < 0) {
+        mpactl_error("policy: %s: see mpactl policy --help", err.message);
+        return EXIT_USAGE;
+    }
+    const char *wrong = NULL;
+    if (!out->help && !out->out)
+        wrong = "--out: no file is given for what is learned: name one";
+    if (out->updates != floor(out->updates) || out->seed != floor(out->seed) ||
+        out->jobs != floor(out->jobs))
+        wrong = "--updates, --seed, --jobs: they are counts: give whole numbers";
+    if (wrong)
+        mpactl_error("%s", wrong);
+    return wrong ? EXIT_USAGE : 0;
+}
+
+static int print_help(void)
+{
+    puts("mpactl policy --out FILE [OPTION…]\n\n"
+         "Learns the general policy of the recommender ppo in simulated clusters, on workloads that\n"
+         "are made up.\n\nOptions:");
+    args_print_help(table, ARRAY_LEN(table));
+    return EXIT_FINE;
+}
+
+struct watch {
+    struct progress *progress;
+    bool verbose;
+    struct bootstrap_figures sum;
+};
+
+static void on_update(void *arg, size_t update, const struct bootstrap_figures *f)
+{
+    struct watch *w = arg;
+    progress_add(w->progress, 1);
+    w->sum.steps += f->steps;
+    w->sum.cost += f->cost;
+    w->sum.reward += f->reward;
+    w->sum.episodes += f->episodes;
+    w->sum.met += f->met;
+    w->sum.late_ratio += f->late_ratio;
+    if (!w->verbose || (update + 1) % 10 != 0)
+        return;
+    printf("update %4zu  reward %.4f  CPU %.3f × needed  goal met %.1f%% of %g  late %.2f × allowed\n",
+           update + 1, w->sum.reward / w->sum.steps, w->sum.cost / w->sum.steps,
+           100 * w->sum.met / fmax(w->sum.episodes, 1), w->sum.episodes,
+           w->sum.late_ratio / fmax(w->sum.episodes, 1));
+    fflush(stdout);
+    w->sum = (struct bootstrap_figures){0};
+}
+
+static int learn(const struct policy_options *o, struct error *err)
+{
+    struct bootstrap_config config;
+    struct rl_checkpoint checkpoint = {0};
+    struct watch watch = {.progress = progress_begin("learning", (size_t)o->updates),
+                          .verbose = o->verbose};
+    bootstrap_config_init(&config);
+    config.updates = (size_t)o->updates;
+    config.seed = (uint64_t)o->seed;
+    config.world.off = o->off;
+    config.world.threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores();
+    config.on_update = on_update;
+    config.arg = &watch;
+    int result = bootstrap_learn(&config, &checkpoint, err);
+    progress_end(watch.progress);
+    if (result == 0)
+        result = rl_checkpoint_write(&checkpoint, o->out, err);
+    rl_checkpoint_clear(&checkpoint);
+    return result;
+}
+
+int cmd_policy(int argc, char **argv)
+{
+    struct policy_options options = {0};
+    struct error err;
+    int status = read_options(argc, argv, &options);
+    if (status != 0)
+        return status;
+    if (options.help)
+        return print_help();
+    if (learn(&options, &err) == 0)
+        return EXIT_FINE;
+    mpactl_error("policy: %s", err.message);
+    return EXIT_FAILED;
+}

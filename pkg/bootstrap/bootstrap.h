@@ -1,0 +1,60 @@
+/* The general policy of the recommender ppo, learned in simulated clusters before it has seen any
+ * real function (AWARE's offline bootstrap).
+ *
+ * What is learned in is trials: the recommender, the guard and the cluster of mpactl compare, with
+ * workloads that are made up anew for each episode. The same seed gives the same weights, whatever
+ * the number of threads. docs/ppo.md tells what is made up and what is earned. */
+#ifndef FAASRL_BOOTSTRAP_H
+#define FAASRL_BOOTSTRAP_H
+
+#include "recommend/policy.h"
+
+/* --- the world ------------------------------------------------------------------------------- */
+struct bootstrap_world_config {
+    size_t alone;          /* clusters with one function, never short of CPU */
+    size_t shared;         /* clusters whose functions share scarce nodes */
+    size_t episode_steps;  /* decisions */
+    double interval_s;     /* between them */
+    size_t threads;
+    const char *off;       /* features and heads that policies do without, as in a checkpoint */
+};
+extern const struct bootstrap_world_config bootstrap_world_default;
+#define BOOTSTRAP_SHARED_FUNCTIONS 4
+
+struct bootstrap_figures { /* sums over all rows since the last reset of them */
+    double steps, cost, reward; /* cost: CPU reserved ÷ needed, by step */
+    double episodes;            /* that have ended */
+    double met;                 /* of which kept their goal */
+    double late_ratio;          /* sum over ended episodes: late ÷ allowed, at most 10 */
+};
+
+struct bootstrap_world;
+/* One row for each function. out->self is the world. */
+struct bootstrap_world *bootstrap_world_new(const struct bootstrap_world_config *config,
+                                            uint64_t seed, struct error *err);
+void bootstrap_world_free(struct bootstrap_world *world);
+const struct rl_world *bootstrap_world_rows(const struct bootstrap_world *world);
+/* Takes the figures and begins them anew. */
+struct bootstrap_figures bootstrap_world_figures(struct bootstrap_world *world);
+
+/* --- learning -------------------------------------------------------------------------------- */
+struct bootstrap_config {
+    struct bootstrap_world_config world;
+    struct rl_ppo_config ppo;
+    size_t updates; /* 0: the core's own choices */
+    uint64_t seed;
+    /* After each update; or NULL. */
+    void (*on_update)(void *arg, size_t update, const struct bootstrap_figures *figures);
+    void *arg;
+};
+void bootstrap_config_init(struct bootstrap_config *config);
+/* Into an empty checkpoint. */
+int bootstrap_learn(const struct bootstrap_config *config, struct rl_checkpoint *out,
+                    struct error *err);
+
+/* --- workloads (workloads.c) ------------------------------------------------------------------ */
+struct trace;
+/* Some load that somebody might have: arrivals of span_s and a demand. */
+int bootstrap_workload(struct random *random, double span_s, struct trace *out, struct error *err);
+
+#endif

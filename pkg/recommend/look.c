@@ -1,0 +1,135 @@
+/* What an interval shows of the load and of what a request costs, for the recommenders that reckon
+ * with a model of a replica. */
+#include "recommend/internal.h"
+
+#define MANY       2   /* requests beyond the quantile in one window */
+#define OVERLOADED 0.9 /* of its CPU in use */
+#define OVERDUE    4   /* times the goal */
+
+void recommend_look_init(struct look_memory *m)
+{
+    *m = (struct look_memory){
+        .demand = recommend_demand_new(), .asked_s = NAN, .concurrency = NAN};
+}
+
+void recommend_look_clear(struct look_memory *m)
+{
+    recommend_demand_free(m->demand);
+}
+
+/* --- what is seen ---------------------------------------------------------------------------- */
+static double used_milli(const struct observation *seen, bool ours_only)
+{
+    double sum = 0;
+    for (size_t p = 0; p < seen->pod_count; p++) {
+        for (size_t i = 0; i < seen->container_count; i++) {
+            double usage = seen->pods[p].containers[i].usage[RECOMMEND_CPU];
+            if (seen->pods[p].pending ||
+                (ours_only && !seen->containers[i].controlled[RECOMMEND_CPU]))
+                continue;
+            if (!isfinite(usage) || usage < 0)
+                return NAN;
+            sum += usage;
+        }
+    }
+    return sum;
+}
+
+/* Without a size of ours the pod is as large as all its containers are. */
+static struct pod_size whole_size(const struct observation *seen)
+{
+    struct pod_size size = {0};
+    for (size_t i = 0; i < seen->container_count; i++)
+        size.now += size_of(&seen->containers[i]);
+    size.min = size.max = size.now;
+    return size;
+}
+
+/* What has piled up came too, and has to be worked off besides. */
+static void see_rate(const struct look_memory *m, struct look *l)
+{
+    double rate = l->seen->requests_per_s, concurrency = l->seen->concurrency;
+    l->came = l->rate = rate;
+    if (!(l->span_s > 0)) { /* asked twice */
+        l->came = m->came;
+        l->rate = m->rate;
+        return;
+    }
+    if (!isfinite(concurrency))
+        return;
+    double usual = rate * l->goal_s;
+    if (concurrency > usual && concurrency > m->concurrency)
+        l->came += (concurrency - fmax(m->concurrency, usual)) / l->span_s;
+    l->rate = l->came + fmax(concurrency - fmax(usual, 1), 0) / l->span_s;
+}
+
+int recommend_look(const struct look_memory *m, const struct observation *seen, struct look *l,
+                   struct error *err)
+{
+    *l = (struct look){.seen = seen, .quantile = seen->percentile / 100};
+    if (recommend_check(seen, err) < 0)
+        return -1;
+    if (seen->latency_state == LATENCY_NO_GOAL || !is_amount(seen->goal_ms))
+        return error_set(err, ERROR_INVALID, "no figures: its model needs a latency goal");
+    if (!isfinite(seen->requests_per_s) || seen->requests_per_s < 0)
+        return error_set(err, ERROR_UNAVAILABLE, "no figures: the rate of requests is unknown");
+    l->size = recommend_pod_size(seen);
+    l->sized = l->size.ours;
+    if (!l->sized)
+        l->size = whole_size(seen);
+    l->goal_s = seen->goal_ms / 1000;
+    l->span_s = isnan(m->asked_s) ? fmax(seen->latency_window_s, 1) : seen->now_s - m->asked_s;
+    l->ready = recommend_ready(seen);
+    l->used_milli = used_milli(seen, l->sized);
+    see_rate(m, l);
+    return 0;
+}
+
+bool recommend_latency_known(const struct observation *seen)
+{
+    return (seen->latency_state == LATENCY_KNOWN || seen->latency_state == LATENCY_OVERFLOW) &&
+           is_amount(seen->latency_ms) && seen->requests_per_s > 0;
+}
+
+/* --- learning -------------------------------------------------------------------------------- */
+/* With many requests their latency is that of the model, with few it is that of one of them. */
+double recommend_look_tail(const struct look_memory *m, const struct look *l)
+{
+    const struct observation *seen = l->seen;
+    double cores = l->size.now / 1000, pods = fmax(l->ready, 1);
+    double busy = l->used_milli / 1000 / pods, latency_s = seen->latency_ms / 1000;
+    if (!recommend_latency_known(seen))
+        return NAN;
+    double mean_s = recommend_demand_estimate(m->demand, l->quantile, l->goal_s).mean_s;
+    double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
+    if (!(beyond > MANY) || isnan(mean_s))
+        return recommend_queue_served(cores, busy, latency_s);
+    return recommend_queue_tail(&(struct queue_load){seen->requests_per_s / pods, mean_s, NAN,
+                                                     recommend_queue_score(l->quantile), latency_s},
+                                cores);
+}
+
+void recommend_look_learn(struct look_memory *m, const struct look *l, double tail_s)
+{
+    const struct observation *seen = l->seen;
+    bool overloaded = l->used_milli > OVERLOADED * l->size.now * fmax(l->ready, 1) ||
+                      seen->latency_ms > OVERDUE * seen->goal_ms;
+    recommend_demand_learn(m->demand, &(struct demand_sample){
+                                          .time_s = seen->now_s,
+                                          .span_s = l->span_s,
+                                          .window_s = seen->latency_window_s,
+                                          .quantile = l->quantile,
+                                          .requests_per_s = seen->requests_per_s,
+                                          .used_milli = l->used_milli,
+                                          .pods = l->ready,
+                                          .tail_s = overloaded ? NAN : tail_s,
+                                      });
+}
+
+void recommend_look_keep(struct look_memory *m, const struct look *l)
+{
+    m->asked_s = l->seen->now_s;
+    m->rate = l->rate;
+    m->came = l->came;
+    m->concurrency = l->seen->concurrency;
+}

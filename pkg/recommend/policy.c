@@ -1,0 +1,179 @@
+#include "recommend/policy.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct policy_head_info recommend_policy_heads[POLICY_HEAD_COUNT] = {
+    [POLICY_LATE] = {"late", 4, {0.3, 0.5, 0.7, 0.9}, 2},
+    [POLICY_RISK] = {"risk", 5, {0, 0.15, 0.3, 0.6, 1.2}, 2},
+    [POLICY_MARGIN] = {"margin", 4, {0, 0.1, 0.25, 0.5}, 1},
+    [POLICY_CPU] = {"cpu", 7, {0.8, 0.9, 1, 1.1, 1.25, 1.5, 2}, 2},
+    [POLICY_SPLIT] = {"split", SPLIT_COUNT, {SPLIT_CHEAPEST, SPLIT_FEWEST, SPLIT_KEEP}, 0},
+};
+
+const char *const recommend_policy_features[POLICY_FEATURE_COUNT] = {
+    "busy",        "requests",   "mean",      "tail",    "goal",         "latency",   "late",
+    "spent",       "confidence", "throttled", "backlog", "pending",      "grown",     "rate_now",
+    "peak",        "trend",      "risk",      "unready", "ready_cost",   "trim",      "utilization",
+    "replicas",    "cpu",        "room",      "short",   "since_surprise",
+};
+
+struct recommend_policy {
+    atomic_int refs;
+    recommend_choose *choose; /* of someone else, or NULL */
+    void *arg;
+    struct rl_net actor;
+    struct rl_heads heads;
+    bool feature_off[POLICY_FEATURE_COUNT], head_off[POLICY_HEAD_COUNT];
+    char sha256[65];
+};
+
+/* --- what there is to see and choose --------------------------------------------------------- */
+void recommend_policy_describe(struct rl_interface *out)
+{
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        rl_names_add(&out->features, recommend_policy_features[i]);
+    for (size_t i = 0; i < POLICY_HEAD_COUNT; i++)
+        rl_interface_add_head(out, recommend_policy_heads[i].name,
+                              recommend_policy_heads[i].options);
+}
+
+void recommend_policy_heads_init(struct rl_heads *out)
+{
+    *out = (struct rl_heads){.count = POLICY_HEAD_COUNT};
+    for (size_t i = 0; i < POLICY_HEAD_COUNT; i++) {
+        out->options[i] = recommend_policy_heads[i].options;
+        out->total += out->options[i];
+    }
+}
+
+/* --- from a checkpoint ----------------------------------------------------------------------- */
+static struct recommend_policy *policy_new(void)
+{
+    struct recommend_policy *p = xcalloc(1, sizeof(*p));
+    atomic_init(&p->refs, 1);
+    recommend_policy_heads_init(&p->heads);
+    return p;
+}
+
+static int switch_off(struct recommend_policy *p, const char *name, struct error *err)
+{
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        if (strcmp(name, recommend_policy_features[i]) == 0)
+            return p->feature_off[i] = true, 0;
+    for (size_t i = 0; i < POLICY_HEAD_COUNT; i++) {
+        const char *head = recommend_policy_heads[i].name;
+        if (strncmp(name, "head ", 5) == 0 && strcmp(name + 5, head) == 0)
+            return p->head_off[i] = true, 0;
+    }
+    return error_set(err, ERROR_INVALID, "it does without %s, which there is not", name);
+}
+
+static int read_off(struct recommend_policy *p, const char *names, struct error *err)
+{
+    cleanup_free char *copy = xstrdup(names ? names : "");
+    for (char *rest = copy, *one; (one = strsep(&rest, ",")) != NULL;)
+        if (*one && switch_off(p, one, err) < 0)
+            return -1;
+    return 0;
+}
+
+static int check(const struct rl_checkpoint *from, const struct rl_saved_net *actor,
+                 struct error *err)
+{
+    struct rl_interface mine = {0};
+    recommend_policy_describe(&mine);
+    int result = rl_interface_check(&from->interface, &mine, err);
+    if (result == 0 && !actor)
+        result = error_set(err, ERROR_INVALID, "it has no network \"actor\"");
+    if (result == 0 && (actor->net.shape.inputs != POLICY_FEATURE_COUNT ||
+                        actor->net.shape.outputs != mine.heads.total))
+        result = error_set(err, ERROR_INVALID,
+                           "its actor has %zu inputs and %zu outputs instead of %d and %zu",
+                           actor->net.shape.inputs, actor->net.shape.outputs, POLICY_FEATURE_COUNT,
+                           mine.heads.total);
+    rl_interface_clear(&mine);
+    return result;
+}
+
+struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err)
+{
+    const struct rl_saved_net *actor = rl_checkpoint_net(from, "actor");
+    if (check(from, actor, err) < 0)
+        return NULL;
+    struct recommend_policy *p = policy_new();
+    if (read_off(p, rl_checkpoint_get(from, "off"), err) < 0 ||
+        rl_net_make(&p->actor, &actor->net.shape, err) < 0) {
+        recommend_policy_release(p);
+        return NULL;
+    }
+    memcpy(p->actor.params, actor->net.params, p->actor.param_count * sizeof(*p->actor.params));
+    memcpy(p->sha256, from->sha256, sizeof(p->sha256));
+    return p;
+}
+
+struct recommend_policy *recommend_policy_read(const char *path, struct error *err)
+{
+    struct rl_checkpoint c = {0};
+    if (rl_checkpoint_read(&c, path, err) < 0)
+        return NULL;
+    struct recommend_policy *p = recommend_policy_new(&c, err);
+    rl_checkpoint_clear(&c);
+    if (!p)
+        error_prefix(err, "%s", path);
+    return p;
+}
+
+struct recommend_policy *recommend_policy_by(recommend_choose *choose, void *arg, const char *off,
+                                             struct error *err)
+{
+    struct recommend_policy *p = policy_new();
+    p->choose = choose;
+    p->arg = arg;
+    if (read_off(p, off, err) == 0)
+        return p;
+    recommend_policy_release(p);
+    return NULL;
+}
+
+/* --- sharing --------------------------------------------------------------------------------- */
+const struct recommend_policy *recommend_policy_hold(const struct recommend_policy *policy)
+{
+    if (policy)
+        atomic_fetch_add(&((struct recommend_policy *)policy)->refs, 1);
+    return policy;
+}
+
+void recommend_policy_release(const struct recommend_policy *policy)
+{
+    struct recommend_policy *p = (struct recommend_policy *)policy;
+    if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
+        return;
+    rl_net_clear(&p->actor);
+    free(p);
+}
+
+const char *recommend_policy_sha256(const struct recommend_policy *policy)
+{
+    return policy->sha256;
+}
+
+/* --- choosing -------------------------------------------------------------------------------- */
+void recommend_policy_choose(const struct recommend_policy *p, const float *features, uint8_t *mask,
+                             int32_t *choices)
+{
+    float seen[POLICY_FEATURE_COUNT], logits[RL_MAX_OPTIONS];
+    size_t first = 0;
+    for (size_t h = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++])
+        for (size_t i = 0; p->head_off[h] && i < p->heads.options[h]; i++)
+            mask[first + i] = (int32_t)i == recommend_policy_heads[h].neutral;
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        seen[i] = p->feature_off[i] ? 0 : features[i];
+    if (p->choose) {
+        p->choose(p->arg, seen, mask, choices);
+        return;
+    }
+    rl_net_row(&p->actor, seen, logits);
+    rl_best(&p->heads, logits, mask, choices);
+}

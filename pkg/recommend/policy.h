@@ -1,0 +1,62 @@
+/* What the recommender ppo decides by: a network that sees the features of one MPA and makes one
+ * choice per head, each a correction of what the model-based core would do.
+ *
+ * A policy never changes once it is made, so that any number of MPAs and threads share it; holding
+ * and releasing it may be done in any thread. docs/ppo.md tells the features and the choices. */
+#ifndef FAASRL_RECOMMEND_POLICY_H
+#define FAASRL_RECOMMEND_POLICY_H
+
+#include "rl/checkpoint.h"
+
+/* --- what a policy sees and chooses ---------------------------------------------------------- */
+enum policy_head { /* options are in the order of the head's values */
+                   POLICY_LATE,   /* share of the allowed late requests to aim at */
+                   POLICY_RISK,   /* what may be lost to peaks that nothing is ready for */
+                   POLICY_MARGIN, /* on top of the rate of now */
+                   POLICY_CPU,    /* factor on the CPU of the model, for this interval */
+                   POLICY_SPLIT,  /* between replicas and CPU */
+                   POLICY_HEAD_COUNT,
+};
+enum policy_split { SPLIT_CHEAPEST, SPLIT_FEWEST, SPLIT_KEEP, SPLIT_COUNT };
+
+#define POLICY_MAX_OPTIONS   8  /* of a head */
+#define POLICY_FEATURE_COUNT 26 /* each from -1 to 1 */
+
+struct policy_head_info {
+    const char *name;
+    size_t options;
+    double values[POLICY_MAX_OPTIONS];
+    int32_t neutral; /* the core's own */
+};
+extern const struct policy_head_info recommend_policy_heads[POLICY_HEAD_COUNT];
+extern const char *const recommend_policy_features[POLICY_FEATURE_COUNT];
+
+/* All of that as a checkpoint has it; and the heads alone. */
+void recommend_policy_describe(struct rl_interface *out);
+void recommend_policy_heads_init(struct rl_heads *out);
+
+/* --- policies -------------------------------------------------------------------------------- */
+struct recommend_policy;
+
+/* Fails, naming the difference, where the checkpoint is for other features or choices. A fact "off"
+ * names features and heads, with commas between, that it does without. */
+struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err);
+struct recommend_policy *recommend_policy_read(const char *path, struct error *err);
+
+/* One that someone else speaks for: how training lets the recommender do as it wants to see. mask
+ * has a 1 for each legal option of all heads. off: as the fact above, or NULL. */
+typedef void recommend_choose(void *arg, const float *features, const uint8_t *mask,
+                              int32_t *choices);
+struct recommend_policy *recommend_policy_by(recommend_choose *choose, void *arg, const char *off,
+                                             struct error *err);
+
+/* Both are as if the pointer were not const: who holds a policy cannot change it. */
+const struct recommend_policy *recommend_policy_hold(const struct recommend_policy *policy);
+void recommend_policy_release(const struct recommend_policy *policy); /* NULL: nothing */
+
+const char *recommend_policy_sha256(const struct recommend_policy *policy); /* "": of no file */
+/* mask may be changed: what the policy does without is no longer legal but for the neutral. */
+void recommend_policy_choose(const struct recommend_policy *policy, const float *features,
+                             uint8_t *mask, int32_t *choices);
+
+#endif

@@ -1,0 +1,170 @@
+/* The learned recommender: a model-based core says which replicas × CPU is the cheapest that keeps
+ * the goal, a policy corrects how it is asked. Without a policy that fits it recommends nothing.
+ * docs/ppo.md tells it in words. */
+#include "recommend/ppo.h"
+
+#include <stdio.h>
+
+#define KEEP 1.08 /* a change of replicas must save more than this */
+
+static void *ppo_create(double memory_s, const double *params)
+{
+    (void)memory_s;
+    (void)params;
+    return recommend_ppo_new();
+}
+
+static void ppo_destroy(void *self)
+{
+    recommend_ppo_free(self);
+}
+
+static void ppo_use(void *self, const struct recommend_policy *policy)
+{
+    struct ppo *p = self;
+    const struct recommend_policy *before = p->policy;
+    p->policy = recommend_policy_hold(policy);
+    recommend_policy_release(before);
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
+struct plan {
+    const struct look *look;
+    int32_t choices[POLICY_HEAD_COUNT];
+    struct readiness_choice ready;
+    double rate, factor;
+};
+
+static double value_of(const struct plan *plan, enum policy_head head)
+{
+    return recommend_policy_heads[head].values[plan->choices[head]];
+}
+
+static double cost_of(struct sizing_choice c)
+{
+    return c.replicas * c.milli;
+}
+
+static struct sizing_choice with_replicas(struct ppo *p, const struct plan *plan, int n)
+{
+    return (struct sizing_choice){n, recommend_sizing_milli(p->sizing, plan->rate / n, plan->factor)};
+}
+
+/* As few replicas as can take the rate. */
+static struct sizing_choice fewest(struct ppo *p, const struct plan *plan, int first, int most)
+{
+    for (int n = first; n <= most; n++) {
+        struct sizing_choice c = with_replicas(p, plan, n);
+        if (isfinite(c.milli))
+            return c;
+    }
+    return (struct sizing_choice){most, plan->look->size.max};
+}
+
+/* Replicas stay where changing them saves little. Until new ones are ready, those that are there
+ * get the CPU to do without them: that takes less than a second. */
+static struct sizing_choice choose(struct ppo *p, const struct plan *plan)
+{
+    const struct observation *seen = plan->look->seen;
+    int first = seen->min_replicas > 0 ? seen->min_replicas : 1, ready = plan->look->ready;
+    int most = seen->max_replicas > first ? seen->max_replicas : first;
+    int now = (int)clamp(seen->replicas_wanted, first, most), split = plan->choices[POLICY_SPLIT];
+    struct sizing_choice same = with_replicas(p, plan, now);
+    struct sizing_choice best = split == SPLIT_FEWEST
+                                    ? fewest(p, plan, first, most)
+                                    : recommend_sizing_cheapest(p->sizing, plan->rate, plan->factor);
+    if (isfinite(same.milli) && (split == SPLIT_KEEP || cost_of(same) <= KEEP * cost_of(best)))
+        best = same;
+    if (best.replicas > ready && ready > 0) {
+        double boost = with_replicas(p, plan, ready).milli;
+        best.milli = fmax(best.milli, fmin(boost, plan->look->size.max));
+    }
+    return best;
+}
+
+/* --- the recommender ------------------------------------------------------------------------- */
+static void tell_policy(const struct plan *plan, char *text, size_t size)
+{
+    static const char *const splits[] = {"", "fewest replicas", "same replicas"};
+    int used = 0;
+    text[0] = '\0';
+    for (enum policy_head h = 0; h < POLICY_HEAD_COUNT; h++) {
+        if (plan->choices[h] == recommend_policy_heads[h].neutral || used >= (int)size)
+            continue;
+        const char *between = used ? ", " : "; policy: ";
+        if (h == POLICY_SPLIT)
+            used += snprintf(text + used, size - (size_t)used, "%s%s", between,
+                             splits[plan->choices[h]]);
+        else
+            used += snprintf(text + used, size - (size_t)used, "%s%s %g", between,
+                             recommend_policy_heads[h].name, value_of(plan, h));
+    }
+}
+
+static void tell(const struct ppo *p, const struct plan *plan, char *text, size_t size)
+{
+    const struct look *l = plan->look;
+    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    char mean[24], tail[24], policy[96];
+    duration_print(e.mean_s * 1e6, mean);
+    duration_print(e.tail_s * 1e6, tail);
+    tell_policy(plan, policy, sizeof(policy));
+    snprintf(text, size, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f%s",
+             l->rate, plan->rate, mean, l->seen->percentile, tail, exp(p->trim), policy);
+}
+
+static void propose(struct ppo *p, struct plan *plan, struct recommendation *out)
+{
+    const struct look *l = plan->look;
+    char situation[208];
+    plan->ready =
+        recommend_readiness_choose(p->readiness, 1 - l->quantile, value_of(plan, POLICY_RISK));
+    plan->rate = fmax(p->level * (1 + value_of(plan, POLICY_MARGIN)) + l->rate - l->came,
+                      plan->ready.rate);
+    plan->factor = exp(p->trim) * value_of(plan, POLICY_CPU);
+    p->aim = value_of(plan, POLICY_LATE);
+    p->planned_rate = plan->rate;
+    struct sizing_choice best = choose(p, plan);
+    recommend_set_replicas(l->seen, best.replicas, out);
+    if (l->sized && isfinite(best.milli))
+        recommend_set_pod_cpu(l->seen, best.milli, out);
+    tell(p, plan, situation, sizeof(situation));
+    recommend_reason_write(&(struct reason){.seen = l->seen, .situation = situation}, out);
+}
+
+static int ppo_recommend(void *self, const struct observation *seen, struct recommendation *out,
+                         struct error *err)
+{
+    struct ppo *p = self;
+    struct look l;
+    if (!p->policy)
+        return error_set(err, ERROR_UNAVAILABLE, "no policy is loaded");
+    if (recommend_look(&p->look, seen, &l, err) < 0)
+        return -1;
+    bool known = recommend_ppo_learn(p, &l);
+    recommend_look_keep(&p->look, &l);
+    recommend_keep(seen, out);
+    if (!known) {
+        recommend_reason_write(
+            &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);
+        return 0;
+    }
+    struct plan plan = {.look = &l};
+    float features[POLICY_FEATURE_COUNT];
+    uint8_t mask[RL_MAX_OPTIONS];
+    recommend_ppo_features(p, &l, features);
+    recommend_ppo_mask(p, &l, mask);
+    recommend_policy_choose(p->policy, features, mask, plan.choices);
+    propose(p, &plan, out);
+    return 0;
+}
+
+const struct recommender recommend_ppo = {
+    .name = "ppo",
+    .summary = "a learned policy that corrects a model-based core; needs --policy",
+    .damps_itself = true,
+    .create = ppo_create,
+    .destroy = ppo_destroy,
+    .use = ppo_use,
+    .recommend = ppo_recommend,
+};

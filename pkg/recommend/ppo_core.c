@@ -1,0 +1,134 @@
+/* The model-based core of ppo: how many requests come, what they cost, what to be ready for, and
+ * how far the model has to be corrected so that as many are late as are meant to be. */
+#include "recommend/ppo.h"
+
+#define LEVEL_S      60.0
+#define SLOW_LEVEL_S 600.0
+#define PLANNED_LATE 0.7 /* of the allowed late requests: what the model plans for */
+#define TRIM_STEP    0.1 /* of its logarithm, for one late request or as many as are allowed */
+#define TRIM_UP      0.2 /* at most in one interval */
+#define TRIM_DOWN    0.03
+#define TRIM_LEAST   -0.9
+#define TRIM_MOST    1.1
+#define HELPLESS     0.9 /* of the goal: a demand that leaves no time to wait */
+#define SPENT_S      14400.0
+
+struct ppo *recommend_ppo_new(void)
+{
+    struct ppo *p = xcalloc(1, sizeof(*p));
+    recommend_look_init(&p->look);
+    p->rates = recommend_window_new(SLOW_LEVEL_S);
+    p->sizing = recommend_sizing_new();
+    p->readiness = recommend_readiness_new();
+    p->aim = recommend_policy_heads[POLICY_LATE].values[recommend_policy_heads[POLICY_LATE].neutral];
+    p->surprised_s = NAN;
+    return p;
+}
+
+void recommend_ppo_free(struct ppo *p)
+{
+    recommend_policy_release(p->policy);
+    recommend_look_clear(&p->look);
+    recommend_window_free(p->rates);
+    recommend_sizing_free(p->sizing);
+    recommend_readiness_free(p->readiness);
+    free(p);
+}
+
+/* --- the rate -------------------------------------------------------------------------------- */
+static void learn_level(struct ppo *p, const struct look *l)
+{
+    double now_s = l->seen->now_s, before = recommend_window_mean(p->rates, now_s - LEVEL_S);
+    recommend_window_add(p->rates, now_s, l->span_s, l->came);
+    p->level = recommend_window_mean(p->rates, now_s - LEVEL_S);
+    p->slow_level = recommend_window_mean(p->rates, now_s - SLOW_LEVEL_S);
+    if (recommend_is_burst(l->came, isnan(before) ? 0 : before, l->span_s))
+        p->level = fmax(p->level, l->came);
+}
+
+static void set_sizing(struct ppo *p, const struct look *l, const struct demand_estimate *e)
+{
+    const struct observation *seen = l->seen;
+    int first = seen->min_replicas > 0 ? seen->min_replicas : 1;
+    recommend_sizing_set(p->sizing,
+                         &(struct sizing_task){
+                             .mean_s = e->mean_s,
+                             .tail_s = e->tail_s,
+                             .tail_score = recommend_queue_score(l->quantile),
+                             .goal_s = l->goal_s,
+                             .allowed = 1 - l->quantile,
+                             .late = PLANNED_LATE,
+                             .size = l->size,
+                             .least_replicas = first,
+                             .most_replicas = seen->max_replicas > first ? seen->max_replicas : first,
+                         });
+}
+
+/* --- late requests --------------------------------------------------------------------------- */
+/* Of the interval. Where their share is not told, the latency at the quantile says at least on
+ * which side of the allowed it is. */
+static double count_late(const struct look *l)
+{
+    const struct observation *seen = l->seen;
+    double requests = seen->requests_per_s * l->span_s, allowed = 1 - l->quantile;
+    if (!recommend_latency_known(seen))
+        return 0;
+    bool over = seen->latency_ms > seen->goal_ms;
+    double share = seen->late_share, ratio = seen->latency_ms / seen->goal_ms;
+    if (!isfinite(share) || (over && share <= 0))
+        share = over ? fmax(allowed * ratio * ratio, fmin(1, l->span_s / seen->latency_window_s) / requests) : 0;
+    return requests * clamp(share, 0, 1);
+}
+
+static void learn_spent(struct ppo *p, const struct look *l)
+{
+    double keep = exp2(-l->span_s / SPENT_S);
+    p->span_s = l->span_s;
+    p->late_now = count_late(l);
+    p->late = p->late * keep + p->late_now;
+    p->requests = p->requests * keep + l->seen->requests_per_s * l->span_s;
+}
+
+/* The model is to blame for late requests only where it was ready for so many and all replicas were
+ * there; and not for one that would have been late alone. */
+static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
+{
+    double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
+    if (!recommend_latency_known(l->seen) || p->short_now > 0 ||
+        l->ready < l->seen->replicas_wanted || tail_s > HELPLESS * l->goal_s)
+        return;
+    double step = TRIM_STEP * (p->late_now - p->aim * allowed) / fmax(1, allowed);
+    p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, TRIM_UP), TRIM_LEAST, TRIM_MOST);
+}
+
+static void learn_surprise(struct ppo *p, const struct look *l)
+{
+    double sure = recommend_readiness_sure(l->came, l->span_s);
+    p->short_now = p->planned_rate > 0 ? recommend_readiness_short(p->sizing, p->planned_rate, sure) : 0;
+    if (p->short_now > 0)
+        p->surprised_s = l->seen->now_s;
+}
+
+bool recommend_ppo_learn(struct ppo *p, const struct look *l)
+{
+    bool again = !(l->span_s > 0);
+    double tail_s = again ? NAN : recommend_look_tail(&p->look, l);
+    if (!again)
+        recommend_look_learn(&p->look, l, tail_s);
+    struct demand_estimate e =
+        recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    if (!again)
+        learn_level(p, l);
+    if (isnan(e.mean_s))
+        return false;
+    set_sizing(p, l, &e);
+    if (again)
+        return true;
+    learn_surprise(p, l);
+    learn_spent(p, l);
+    learn_trim(p, l, tail_s);
+    recommend_readiness_learn(
+        p->readiness, p->sizing,
+        &(struct readiness_sample){l->seen->now_s, l->span_s, l->came, p->level});
+    return true;
+}

@@ -1,0 +1,154 @@
+/* How much to be ready for, learned from what each rule would have come to.
+ *
+ * A rule says: be ready for the level of now, and for a share of the highest level of the last
+ * while. Each is followed on paper: what it would have cost, and how many requests came when it was
+ * not ready for them. The cheapest one whose requests at risk are few enough is taken. A peak that
+ * none was ready for is taken to come once more, so that a first burst is not forgotten before it
+ * is known whether there are others. */
+#include "recommend/internal.h"
+
+#define BIN_S       150.0
+#define BINS        80
+#define HALF_LIFE_S 21600.0
+#define BEARABLE    1.02 /* times what it is ready for does no harm, */
+#define LATE_AT     0.3  /* more than that makes all requests late */
+#define PRICE       6.0  /* of as many late requests as the goal allows, in times the least cost */
+#define SURE        1.5  /* standard deviations below what came: so much of it was no chance */
+
+static const struct rule {
+    double hold_s, share;
+    double forgets; /* a peak that comes once more, how likely it is to be forgotten by then */
+} rules[] = {
+    {0, 0, 1},         {600, 0.6, 0.8},  {600, 0.8, 0.8},   {600, 1, 0.8},   {600, 1.2, 0.8},
+    {1800, 0.6, 0.5},  {1800, 0.8, 0.5}, {1800, 1, 0.5},    {1800, 1.2, 0.5}, {3900, 0.6, 0.2},
+    {3900, 0.8, 0.2},  {3900, 1, 0.2},   {3900, 1.2, 0.2},  {12000, 0.6, 0}, {12000, 0.8, 0},
+    {12000, 1, 0},     {12000, 1.2, 0},
+};
+#define RULES ARRAY_LEN(rules)
+
+struct readiness {
+    double peaks[BINS]; /* of the level, a ring of times */
+    int64_t bin;        /* the newest, counted from time 0 */
+    double ready[RULES]; /* for such a rate, each of the rules */
+    double risk[RULES];  /* decayed: requests that it was not ready for, */
+    double cost[RULES];  /* and milli-core seconds */
+    double requests, span_s;
+};
+
+struct readiness *recommend_readiness_new(void)
+{
+    struct readiness *r = xcalloc(1, sizeof(*r));
+    r->bin = INT64_MIN;
+    return r;
+}
+
+void recommend_readiness_free(struct readiness *r)
+{
+    free(r);
+}
+
+/* --- peaks ----------------------------------------------------------------------------------- */
+static double *slot(struct readiness *r, int64_t bin)
+{
+    return &r->peaks[((bin % BINS) + BINS) % BINS];
+}
+
+static void keep_peak(struct readiness *r, double time_s, double level)
+{
+    int64_t bin = (int64_t)floor(time_s / BIN_S);
+    if (r->bin == INT64_MIN || bin - r->bin > BINS)
+        r->bin = bin - BINS;
+    while (r->bin < bin)
+        *slot(r, ++r->bin) = 0;
+    *slot(r, bin) = fmax(*slot(r, bin), level);
+}
+
+double recommend_readiness_peak(const struct readiness *r, double hold_s)
+{
+    double most = 0;
+    int bins = hold_s > 0 ? (int)fmin(hold_s / BIN_S + 1, BINS) : 0;
+    for (int64_t i = 0; i < bins && r->bin != INT64_MIN; i++)
+        most = fmax(most, r->peaks[(((r->bin - i) % BINS) + BINS) % BINS]);
+    return most;
+}
+
+/* --- what the rules would have come to ------------------------------------------------------- */
+double recommend_readiness_short(struct sizing *sizing, double ready, double rate)
+{
+    double have = recommend_sizing_cost(sizing, ready), want = recommend_sizing_cost(sizing, rate);
+    return clamp((want / have - BEARABLE) / LATE_AT, 0, 1);
+}
+
+double recommend_readiness_sure(double rate, double span_s)
+{
+    double count = rate * span_s;
+    return fmax(count - SURE * sqrt(count), 0) / span_s;
+}
+
+static void judge(struct readiness *r, struct sizing *sizing, double span_s, double rate)
+{
+    double sure = recommend_readiness_sure(rate, span_s), missed[RULES], least = 1;
+    for (size_t i = 0; i < RULES; i++)
+        least = fmin(least, missed[i] = recommend_readiness_short(sizing, r->ready[i], sure));
+    for (size_t i = 0; i < RULES; i++) {
+        double again = 0;
+        if (least > 0)
+            again = fmax(rules[i].forgets * least,
+                         recommend_readiness_short(sizing, rules[i].share * sure, sure));
+        r->risk[i] += (missed[i] + again) * rate * span_s;
+        r->cost[i] += recommend_sizing_cost(sizing, r->ready[i]) * span_s;
+    }
+    r->requests += rate * span_s;
+    r->span_s += span_s;
+}
+
+static void forget(struct readiness *r, double span_s)
+{
+    double keep = exp2(-span_s / HALF_LIFE_S);
+    for (size_t i = 0; i < RULES; i++) {
+        r->risk[i] *= keep;
+        r->cost[i] *= keep;
+    }
+    r->requests *= keep;
+    r->span_s *= keep;
+}
+
+void recommend_readiness_learn(struct readiness *r, struct sizing *sizing,
+                               const struct readiness_sample *s)
+{
+    forget(r, s->span_s);
+    if (r->bin != INT64_MIN)
+        judge(r, sizing, s->span_s, s->rate);
+    keep_peak(r, s->time_s, s->level);
+    for (size_t i = 0; i < RULES; i++)
+        r->ready[i] = fmax(s->level, rules[i].share * recommend_readiness_peak(r, rules[i].hold_s));
+}
+
+/* --- the choice ------------------------------------------------------------------------------ */
+static double risk_of(const struct readiness *r, size_t rule, double allowed)
+{
+    return r->risk[rule] / fmax(r->requests * allowed, 1);
+}
+
+struct readiness_choice recommend_readiness_choose(const struct readiness *r, double allowed,
+                                                   double tolerance)
+{
+    size_t best = 0;
+    double least = INFINITY;
+    for (size_t i = 0; i < RULES && r->span_s > 0; i++) {
+        double cost = r->cost[i] / fmax(r->cost[0], SLACK);
+        double score = cost + PRICE * fmax(risk_of(r, i, allowed) - tolerance, 0);
+        if (score < least) {
+            least = score;
+            best = i;
+        }
+    }
+    return (struct readiness_choice){
+        .rate = r->ready[best],
+        .hold_s = rules[best].hold_s,
+        .share = rules[best].share,
+        .risk = risk_of(r, best, allowed),
+        .risk_unready = risk_of(r, 0, allowed),
+        .cost = r->cost[best] / fmax(r->cost[0], SLACK),
+    };
+}

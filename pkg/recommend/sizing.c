@@ -1,0 +1,184 @@
+/* What the queue model says, remembered: the CPU that a replica needs by its rate, and what the
+ * cheapest replicas cost by the rate of all. Asking the model takes microseconds, many times over
+ * for one decision; a function's demand changes slowly, so that the answers hold for long. */
+#include "recommend/internal.h"
+
+#define POINTS      120
+#define PER_OCTAVE  4
+#define LOWEST      1e-3 /* requests per second of the first point */
+#define MOVED       0.04 /* of its demand, after which the answers are asked for anew */
+#define EXACT       0.01 /* of a size */
+#define STABLE      0.95 /* of a replica's CPU in use, at most */
+#define HOPELESS    0.1  /* of the allowed late requests, beyond those that no CPU can help */
+#define LEAST_MILLI 5.0
+#define BEYOND      64 /* times the largest size: where the table ends */
+#define IN_A_ROW    3
+
+struct sizing {
+    struct sizing_task task;
+    double late;          /* that is planned for */
+    double milli[POINTS]; /* NaN: not asked yet */
+    double cost[POINTS];
+};
+
+struct sizing *recommend_sizing_new(void)
+{
+    return xcalloc(1, sizeof(struct sizing));
+}
+
+void recommend_sizing_free(struct sizing *s)
+{
+    free(s);
+}
+
+static bool moved(double from, double to)
+{
+    return !(fabs(to - from) <= MOVED * from);
+}
+
+static struct queue_load load_of(const struct sizing_task *t, double rate)
+{
+    return (struct queue_load){rate, t->mean_s, t->tail_s, t->tail_score, t->goal_s};
+}
+
+void recommend_sizing_set(struct sizing *s, const struct sizing_task *t)
+{
+    const struct sizing_task *old = &s->task;
+    bool same = !moved(old->mean_s, t->mean_s) && !moved(old->tail_s, t->tail_s) &&
+                old->goal_s == t->goal_s && old->allowed == t->allowed && old->size.min == t->size.min &&
+                old->size.max == t->size.max && old->most_replicas == t->most_replicas &&
+                old->least_replicas == t->least_replicas;
+    if (same)
+        return;
+    s->task = *t;
+    for (size_t i = 0; i < POINTS; i++)
+        s->milli[i] = s->cost[i] = NAN;
+    struct queue_load alone = load_of(t, 0);
+    double hopeless = recommend_queue_late(&alone, t->size.max / 1000);
+    s->late = fmax(t->allowed * t->late, hopeless + t->allowed * HOPELESS);
+}
+
+/* --- one replica ----------------------------------------------------------------------------- */
+static bool enough(const struct sizing *s, double rate, double milli)
+{
+    struct queue_load load = load_of(&s->task, rate);
+    return rate * load.mean_s < STABLE * milli / 1000 &&
+           recommend_queue_late(&load, milli / 1000) <= s->late;
+}
+
+static double ask(const struct sizing *s, double rate)
+{
+    double low = LEAST_MILLI, high = s->task.size.max * BEYOND;
+    if (enough(s, rate, low))
+        return low;
+    if (!enough(s, rate, high))
+        return INFINITY;
+    while (high > low * (1 + EXACT)) {
+        double middle = sqrt(low * high);
+        if (enough(s, rate, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+static double rate_at(size_t point)
+{
+    return LOWEST * exp2((double)point / PER_OCTAVE);
+}
+
+/* Where a rate lies between the points. */
+static double place_of(double rate, size_t *point)
+{
+    double place = clamp(log2(fmax(rate, LOWEST) / LOWEST) * PER_OCTAVE, 0, POINTS - 1.001);
+    *point = (size_t)place;
+    return place - (double)*point;
+}
+
+static double milli_at(struct sizing *s, size_t point)
+{
+    if (isnan(s->milli[point]))
+        s->milli[point] = ask(s, rate_at(point));
+    return s->milli[point];
+}
+
+/* Straight between logarithms. */
+static double between(double low, double high, double part)
+{
+    return part > 0 && high != low ? low * pow(high / low, part) : low;
+}
+
+double recommend_sizing_milli(struct sizing *s, double rate, double factor)
+{
+    size_t point;
+    const struct pod_size *size = &s->task.size;
+    double part = place_of(rate, &point);
+    double milli = factor * between(milli_at(s, point), milli_at(s, point + 1), part);
+    milli = fmax(milli, rate * s->task.mean_s * 1000 / STABLE);
+    return milli > size->max * (1 + SLACK) ? INFINITY : clamp(milli, size->min, size->max);
+}
+
+/* --- all of them ----------------------------------------------------------------------------- */
+/* With many replicas neighbouring numbers are as good. */
+static int next_number(int n)
+{
+    return n + 1 + n / 16;
+}
+
+struct sizing_choice recommend_sizing_cheapest(struct sizing *s, double rate, double factor)
+{
+    const struct sizing_task *t = &s->task;
+    struct sizing_choice best = {t->most_replicas, t->size.max};
+    double least_milli = recommend_sizing_milli(s, 0, factor), least_cost = INFINITY;
+    int least = recommend_whole(rate * t->mean_s * 1000 / STABLE / t->size.max);
+    int n = least > t->least_replicas ? least : t->least_replicas;
+    for (int dearer = 0; n <= t->most_replicas && dearer < IN_A_ROW; n = next_number(n)) {
+        if (n * least_milli >= least_cost)
+            break;
+        double milli = recommend_sizing_milli(s, rate / n, factor);
+        dearer = isfinite(least_cost) && n * milli >= least_cost ? dearer + 1 : 0;
+        if (n * milli < least_cost) {
+            best = (struct sizing_choice){n, milli};
+            least_cost = n * milli;
+        }
+    }
+    return best;
+}
+
+static double cost_at(struct sizing *s, size_t point)
+{
+    if (isnan(s->cost[point])) {
+        struct sizing_choice c = recommend_sizing_cheapest(s, rate_at(point), 1);
+        s->cost[point] = c.replicas * c.milli;
+    }
+    return s->cost[point];
+}
+
+double recommend_sizing_cost(struct sizing *s, double rate)
+{
+    size_t point;
+    double part = place_of(rate, &point);
+    return between(cost_at(s, point), cost_at(s, point + 1), part);
+}
+
+double recommend_needed_milli(const struct recommend_need *need, const double *rates, size_t count)
+{
+    struct sizing *s = recommend_sizing_new();
+    double sum = 0;
+    recommend_sizing_set(s, &(struct sizing_task){
+                                .mean_s = need->mean_s,
+                                .tail_s = need->tail_s,
+                                .tail_score = recommend_queue_score(need->percentile / 100),
+                                .goal_s = need->goal_s,
+                                .allowed = 1 - need->percentile / 100,
+                                .late = 0.8,
+                                .size = {true, need->min_milli, need->min_milli, need->max_milli},
+                                .least_replicas = need->min_replicas,
+                                .most_replicas = need->max_replicas,
+                            });
+    for (size_t i = 0; i < count; i++)
+        sum += recommend_sizing_cost(s, rates[i]);
+    recommend_sizing_free(s);
+    return sum / (double)count;
+}
