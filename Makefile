@@ -95,6 +95,19 @@ $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
 
+# --- what the recommender ppo has learned --------------------------------------------------------
+# As many updates as two cores take so many seconds for; the same number gives the same policy.
+POLICY_SECONDS ?= 60
+POLICY_SEED    ?= 1
+UPDATES_PER_SECOND := 2
+.PHONY: policy
+policy: $(BUILD)/mpactl ## learn the policy of the recommender ppo, into build/policy (a minute)
+	@$(BUILD)/mpactl policy --updates $$(($(POLICY_SECONDS) * $(UPDATES_PER_SECOND))) \
+	    --seed $(POLICY_SEED) --out $(BUILD)/policy
+$(BUILD)/policy: $(wildcard pkg/recommend/*.[ch] pkg/bootstrap/*.[ch]) | $(BUILD)/mpactl
+	@echo "  LEARN $@, about a minute"
+	@$(MAKE) --no-print-directory policy
+
 # --- running ----------------------------------------------------------------------------------
 .PHONY: run demo
 run: ## show the main job: the controller on a simulated cluster, a day in half a minute
@@ -213,9 +226,10 @@ $(eval $(call need,image,ca-certificates python3))
 $(BUILD)/image/%: $(BUILD)/%
 	@mkdir -p $(@D)
 	@strip -o $@ $<
-$(BUILD)/faasrl-mpa.tar: $(PROGRAMS:%=$(BUILD)/image/%) tools/image.py | $(BUILD)/.need-image
+$(BUILD)/faasrl-mpa.tar: $(PROGRAMS:%=$(BUILD)/image/%) $(BUILD)/policy tools/image.py | $(BUILD)/.need-image
 	@tools/image.py --out $@ --name faasrl-mpa:$(VERSION) --entrypoint /faasrl-mpa --user 65532:65532 \
-	    --users --libs $(foreach p,$(PROGRAMS),$(BUILD)/image/$(p):/$(p)) $(CA_BUNDLE):$(CA_BUNDLE)
+	    --users --libs $(foreach p,$(PROGRAMS),$(BUILD)/image/$(p):/$(p)) $(BUILD)/policy:/policy \
+	    $(CA_BUNDLE):$(CA_BUNDLE)
 	@ls -l $@ | awk '{ printf "  IMAGE %s, %.1f MiB\n", $$NF, $$5 / 1048576 }'
 HELM = $(shell tests/cluster/build helm)
 chart: ## pack the Helm chart: build/faasrl-mpa-VERSION.tgz

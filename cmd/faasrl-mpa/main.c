@@ -1,5 +1,6 @@
 #include "controller/controller.h"
 #include "options.h"
+#include "recommend/policy.h"
 #include "simulate.h"
 
 #include <signal.h>
@@ -21,6 +22,8 @@ struct program {
     struct observe *observe;
     struct controller *controller;
     struct journal *journal;
+    const struct recommend_policy *policy;
+    struct error policy_trouble;
     char identity[128];
     int exit_code;
 };
@@ -97,6 +100,7 @@ static void clean_up(struct program *p)
     prom_free(p->prom);
     http_free(p->http);
     kube_config_clear(&p->config);
+    recommend_policy_release(p->policy);
     uv_run(&p->loop, UV_RUN_NOWAIT);
     uv_walk(&p->loop, close_handle, NULL);
     uv_run(&p->loop, UV_RUN_DEFAULT);
@@ -140,6 +144,20 @@ static int connect_prometheus(struct program *p, const struct options *o, struct
     return p->observe ? 0 : -1;
 }
 
+/* Without a policy thresholds decide, and each MPA says why. */
+static void read_policy(struct program *p, const struct options *o)
+{
+    cleanup_free char *path = o->policy ? xstrdup(o->policy) : file_beside_program("policy");
+    if (o->policy ? strcmp(o->policy, "off") == 0 : access(path, F_OK) != 0)
+        return;
+    p->policy = recommend_policy_read(path, &p->policy_trouble);
+    if (p->policy)
+        log_info("policy", log_str("file", path),
+                 log_str("sha256", recommend_policy_sha256(p->policy)));
+    else
+        log_error("policy", log_str("error", p->policy_trouble.message));
+}
+
 static void name_ourselves(struct program *p)
 {
     char host[64] = "unknown";
@@ -156,6 +174,9 @@ static int start(struct program *p, const struct options *o, struct error *err)
     options.lease_namespace = o->lease_namespace ? o->lease_namespace : p->config.namespace_;
     options.identity = o->identity ? o->identity : p->identity;
     options.journal = p->journal;
+    read_policy(p, o);
+    options.policy = p->policy;
+    options.policy_trouble = p->policy_trouble.code ? p->policy_trouble.message : NULL;
     options.on_lost = on_lost;
     options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);

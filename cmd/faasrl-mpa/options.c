@@ -59,6 +59,9 @@ static const struct args_option table[] = {
      "file in which every decision is kept, for mpactl explain and mpactl replay"},
     {"journal-max", ARGS_NUMBER, AT(journal_max_mib), "64", 1, 1048576, NULL,
      "MiB at which it becomes FILE.1 and a new one is begun"},
+    {"policy", ARGS_TEXT, AT(policy), NULL, 0, 0, NULL,
+     "what the recommender ppo has learned; the file policy beside the program when not given; "
+     "\"off\": none"},
     {"writes-per-second", ARGS_NUMBER, AT(writes_per_second), "50", 1, 10000, NULL,
      "our own limit on writes to the API server"},
     {"write-burst", ARGS_NUMBER, AT(write_burst), "100", 1, 10000, NULL,

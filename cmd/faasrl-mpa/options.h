@@ -18,6 +18,7 @@ struct options {
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
     const char *journal;
     double journal_max_mib;
+    const char *policy; /* file; "off": none; NULL: the one beside the program, if it is there */
     double writes_per_second, write_burst;
     bool leader_elect, per_mpa_metrics;
     const char *lease_namespace, *lease_name, *identity;
@@ -32,7 +33,7 @@ struct options {
 int options_parse(int argc, char **argv, struct options *out, struct error *err);
 void options_print_help(void);
 
-/* All that does not come from the cluster. */
+/* All that does not come from the cluster, or from files. */
 struct controller_options options_of_controller(const struct options *options);
 /* NULL in *out: none is asked for. */
 int options_open_journal(const struct options *options, struct journal **out, struct error *err);

@@ -128,21 +128,11 @@ static bool needs_policy(const struct study *study)
     return false;
 }
 
-/* The file policy beside the program, to be freed. */
-static char *usual_policy(void)
-{
-    char program[4096];
-    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[len > 0 ? len : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    return xasprintf("%.*s/policy", slash ? (int)(slash - program) : 0, program);
-}
-
 static int read_policy(struct study *study)
 {
     struct error err;
     cleanup_free char *path =
-        study->options.policy ? xstrdup(study->options.policy) : usual_policy();
+        study->options.policy ? xstrdup(study->options.policy) : file_beside_program("policy");
     if (!study->options.policy && !needs_policy(study))
         return 0;
     study->policy = recommend_policy_read(path, &err);

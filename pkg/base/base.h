@@ -150,6 +150,8 @@ void log_emit(enum log_level level, const char *message, const struct log_field 
 /* --- files, YAML, JSON ----------------------------------------------------------------------- */
 /* Reads a whole file of at most max bytes. The result is NUL-terminated; free() it. */
 char *file_read(const char *path, size_t max, size_t *len, struct error *err);
+/* The path of a file in the directory that the program is in, to be freed. */
+char *file_beside_program(const char *name);
 /* FNV-1a, for tables keyed by strings. */
 uint64_t hash_bytes(const void *data, size_t len);
 #ifndef FAASRL_NO_JSON

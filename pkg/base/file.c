@@ -86,3 +86,12 @@ int file_write(const char *path, const void *data, size_t len, struct error *err
     sync_directory(path);
     return 0;
 }
+
+char *file_beside_program(const char *name)
+{
+    char program[4096];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[len > 0 ? len : 0] = '\0';
+    char *slash = strrchr(program, '/');
+    return xasprintf("%.*s/%s", slash ? (int)(slash - program) : 0, program, name);
+}

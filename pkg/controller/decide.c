@@ -226,6 +226,49 @@ static void keep(const struct round *r, bool decided)
                         .action = decided ? e->action : "None",
                         .reason = decided ? e->reason : "",
                     });
+/* In mode Initial running pods keep their size, so growing them is no answer: the number of
+ * replicas is what it would be with sizes fixed. */
+static int fix_sizes(struct round *r, const struct recommender *recommender, void *memory,
+                     struct error *err)
+{
+    struct observation fixed = r->view.seen;
+    struct recommendation replicas;
+    for (size_t i = 0; i < fixed.container_count; i++)
+        fixed.containers[i].controlled[RECOMMEND_CPU] = false;
+    if (recommender->recommend(memory, &fixed, &replicas, err) < 0)
+        return -1;
+    r->proposed.replicas = replicas.replicas;
+    if (replicas.replicas != fixed.replicas_wanted)
+        memcpy(r->proposed.reason, replicas.reason, sizeof(r->proposed.reason));
+    return 0;
+}
+
+static int ask(struct round *r, const struct recommender *recommender, void *memory,
+               struct error *err)
+{
+    if (recommender->recommend(memory, &r->view.seen, &r->proposed, err) < 0)
+        return -1;
+    return r->entry->mpa.spec.mode == API_MODE_INITIAL ? fix_sizes(r, recommender, memory, err) : 0;
+}
+
+/* Thresholds watch while a learned recommender decides, so that they know enough when it cannot. */
+static int ask_learned(struct round *r, struct error *err)
+{
+    struct entry *e = r->entry;
+    struct error none = {0}, why = {0};
+    bool ready = ask(r, &recommend_threshold, e->standby, &none) == 0;
+    struct recommendation standby = r->proposed;
+    if (ask(r, e->recommender, e->memory, &why) == 0)
+        return 0;
+    if (!ready) {
+        *err = why;
+        return -1;
+    }
+    r->proposed = standby;
+    snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", recommend_threshold.name);
+    say(r, API_COND_FALLBACK_ACTIVE, true, "PolicyCannotDecide", "%s decides in place of %s: %s",
+        recommend_threshold.name, e->recommender->name, why.message);
+    return 0;
 }
 
 static bool recommend(struct round *r)
@@ -246,12 +289,14 @@ static bool recommend(struct round *r)
     if (recommend_run(e->recommender, e->memory, &r->view.seen,
                       e->mpa.spec.mode == API_MODE_INITIAL, &r->proposed, &err) < 0) {
         keep(r, false);
+    int result = e->standby ? ask_learned(r, &err) : ask(r, e->recommender, e->memory, &err);
+    if (result < 0) {
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
             "%s: nothing is changed", err.message);
         return false;
     }
     say(r, API_COND_RECOMMENDATION_PROVIDED, true, "RecommendationProvided", "by %s",
-        e->recommender->name);
+        e->recommender_name);
     return true;
 }
 

@@ -34,8 +34,10 @@ static void forget_recommender(struct entry *e)
 {
     if (e->recommender)
         e->recommender->destroy(e->memory);
+    if (e->standby)
+        recommend_threshold.destroy(e->standby);
     e->recommender = NULL;
-    e->memory = NULL;
+    e->memory = e->standby = NULL;
     e->has_history = false;
 }
 
@@ -145,22 +147,25 @@ void entry_update(struct entry *e, const json_t *object)
 
 /* --- recommenders ----------------------------------------------------------------------------
  */
-/* Names that are ours to come: they fall back to thresholds, they are not somebody else's. */
-static bool is_planned(const char *name)
-{
-    return strcmp(name, "ppo") == 0;
-}
-
 bool entry_is_external(const struct entry *e)
 {
-    return e->mpa.spec.recommender && !recommend_find(e->mpa.spec.recommender) &&
-           !is_planned(e->mpa.spec.recommender);
+    return e->mpa.spec.recommender && !recommend_find(e->mpa.spec.recommender);
+}
+
+static void set_up_learned(struct entry *e, double memory_s)
+{
+    if (!e->recommender->use)
+        return;
+    e->recommender->use(e->memory, e->controller->options.policy);
+    e->standby = recommend_threshold.create(memory_s, NULL);
 }
 
 bool entry_choose_recommender(struct entry *e, const char **why_not)
 {
+    const struct controller_options *options = &e->controller->options;
     const struct recommender *wanted = recommend_find(e->mpa.spec.recommender);
-    const struct recommender *chosen = wanted ? wanted : &recommend_threshold;
+    bool fine = wanted && (!wanted->use || options->policy);
+    const struct recommender *chosen = fine ? wanted : &recommend_threshold;
     double memory_s =
         fmax(e->mpa.spec.scale_down.stabilization_s, 2 * e->controller->options.interval_s);
     if (e->recommender != chosen || e->memory_s != memory_s) {
@@ -169,9 +174,12 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
         e->memory = chosen->create(memory_s, NULL);
         e->memory_s = memory_s;
         journal_began(e->controller->options.journal, e->key, chosen->name, memory_s);
+        set_up_learned(e, memory_s);
     }
-    *why_not = wanted ? NULL : "no policy is loaded";
-    return wanted != NULL;
+    *why_not = fine ? NULL : options->policy_trouble;
+    if (!fine && !*why_not)
+        *why_not = "no policy is loaded";
+    return fine;
 }
 
 /* --- the target ------------------------------------------------------------------------------ */

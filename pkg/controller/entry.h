@@ -62,6 +62,8 @@ struct entry {
     const struct recommender *recommender; /* who decides at present */
     void *memory;                          /* of the recommender */
     double memory_s;                       /* how far back it reaches */
+    void *standby; /* memory of thresholds, where a learned one decides: they take its place when it
+                      cannot; else NULL */
     struct guard *guard;
     struct actuator *actuator;
     bool has_history;

@@ -164,6 +164,8 @@ static void read_buckets(struct observe_view *view, struct bucket_set *set)
     }
     double last_finite_s = set->count > 1 ? set->items[set->count - 2].upper : 0;
     seen->latency_ms = q_s * 1000;
+    if (seen->goal_ms > 0)
+        seen->late_share = prom_share_above(seen->goal_ms / 1000, set->items, set->count);
     seen->latency_state = q_s >= last_finite_s ? LATENCY_OVERFLOW : LATENCY_KNOWN;
 }
 
@@ -228,6 +230,7 @@ static void add_latency(const struct observe *o, const struct observe_subject *s
     view->seen.percentile = spec->latency_percentile;
     view->seen.goal_ms = (double)spec->latency_target_us / 1000;
     view->seen.latency_ms = view->seen.requests_per_s = view->seen.concurrency = NAN;
+    view->seen.late_share = NAN;
     if (spec->latency_query && spec->latency_target_us > 0)
         add_own_latency(o, subject, view);
     else

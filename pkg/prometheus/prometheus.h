@@ -54,6 +54,9 @@ struct prom_bucket {
     double upper, count;
 };
 double prom_quantile(double q, struct prom_bucket *buckets, size_t n);
+/* The share of the requests above a bound, straight within a bucket; those in the +Inf bucket are
+ * above any. The buckets are as prom_quantile has left them. NaN for no requests or no buckets. */
+double prom_share_above(double bound, const struct prom_bucket *buckets, size_t n);
 
 /* --- queries (client.c) ---------------------------------------------------------------------- */
 struct prom;

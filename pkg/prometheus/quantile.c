@@ -92,3 +92,16 @@ double prom_quantile(double q, struct prom_bucket *buckets, size_t n)
     }
     return start + (end - start) * (rank / count);
 }
+
+double prom_share_above(double bound, const struct prom_bucket *buckets, size_t n)
+{
+    if (isnan(bound) || n < 2 || !(buckets[n - 1].count > 0))
+        return (double)NAN;
+    size_t b = 0;
+    while (b < n - 1 && buckets[b].upper < bound)
+        b++;
+    double start = b > 0 ? buckets[b - 1].upper : 0, within = b > 0 ? buckets[b - 1].count : 0;
+    if (b < n - 1 && buckets[b].upper > start)
+        within += (buckets[b].count - within) * fmax(bound - start, 0) / (buckets[b].upper - start);
+    return 1 - within / buckets[n - 1].count;
+}

@@ -10,7 +10,7 @@
 
 /* --- what a policy sees and chooses ---------------------------------------------------------- */
 enum policy_head { /* options are in the order of the head's values */
-                   POLICY_LATE,   /* share of the allowed late requests to aim at */
+                   POLICY_LATE,   /* share of the allowed late requests to aim at in the long run */
                    POLICY_RISK,   /* what may be lost to peaks that nothing is ready for */
                    POLICY_MARGIN, /* on top of the rate of now */
                    POLICY_CPU,    /* factor on the CPU of the model, for this interval */

@@ -14,7 +14,8 @@ struct ppo {
     struct readiness *readiness;
     double level, slow_level; /* rates of a minute and of ten */
     double trim;              /* logarithm of the factor on the model's CPU that late requests ask for */
-    double late, requests;    /* decayed sums: what of the allowed late requests is spent */
+    double late, requests;    /* decayed sums: what of the allowed late requests is spent, */
+    double lost;              /* and how many of them on peaks that nothing was ready for */
     double span_s;            /* of the last interval, */
     double late_now;          /* its late requests */
     double short_now;         /* share of its requests that nothing was ready for */

@@ -10,7 +10,9 @@
 #define TRIM_DOWN    0.03
 #define TRIM_LEAST   -0.9
 #define TRIM_MOST    1.1
-#define HELPLESS     0.9 /* of the goal: a demand that leaves no time to wait */
+#define AIM_LEAST    0.1
+#define HELPLESS     0.9  /* of the goal: a demand that leaves no time to wait */
+#define SETTLES_S    40.0 /* after a surprise: until then its requests are still being answered */
 #define SPENT_S      14400.0
 
 struct ppo *recommend_ppo_new(void)
@@ -80,24 +82,32 @@ static double count_late(const struct look *l)
     return requests * clamp(share, 0, 1);
 }
 
+static bool is_surprised(const struct ppo *p, const struct look *l)
+{
+    return l->seen->now_s - p->surprised_s < SETTLES_S; /* not where it is NaN */
+}
+
 static void learn_spent(struct ppo *p, const struct look *l)
 {
     double keep = exp2(-l->span_s / SPENT_S);
     p->span_s = l->span_s;
     p->late_now = count_late(l);
     p->late = p->late * keep + p->late_now;
+    p->lost = p->lost * keep + (is_surprised(p, l) ? p->late_now : 0);
     p->requests = p->requests * keep + l->seen->requests_per_s * l->span_s;
 }
 
 /* The model is to blame for late requests only where it was ready for so many and all replicas were
- * there; and not for one that would have been late alone. */
+ * there; and not for one that would have been late alone. What surprises have cost is no longer
+ * there to be spent. */
 static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
 {
     double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
-    if (!recommend_latency_known(l->seen) || p->short_now > 0 ||
+    double aim = fmax(p->aim - p->lost / fmax((1 - l->quantile) * p->requests, 1), AIM_LEAST);
+    if (!recommend_latency_known(l->seen) || is_surprised(p, l) ||
         l->ready < l->seen->replicas_wanted || tail_s > HELPLESS * l->goal_s)
         return;
-    double step = TRIM_STEP * (p->late_now - p->aim * allowed) / fmax(1, allowed);
+    double step = TRIM_STEP * (p->late_now - aim * allowed) / fmax(1, allowed);
     p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, TRIM_UP), TRIM_LEAST, TRIM_MOST);
 }
 

@@ -192,7 +192,7 @@ def recommended_by(name):
 
 def test_another_recommender_is_carried_out_within_the_bounds(namespace):
     deploy_function(namespace)
-    with Controller("external"):
+    with Controller("external", "--policy=off"):
         apply(recommended_by("ppo"), namespace)
         wait("thresholds stand in for ppo",
              lambda: condition_is(namespace, "FallbackActive", "True", "NoPolicy"), 40)

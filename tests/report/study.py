@@ -30,8 +30,8 @@ spec:
 """
 
 
-def run(*argv):
-    return subprocess.run([MPACTL, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+def run(*argv, program=MPACTL):
+    return subprocess.run([program, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
 
 
 def compare(tmp_path, *argv, command="compare"):

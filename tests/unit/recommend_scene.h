@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "recommend/policy.h"
 #include "recommend/recommend.h"
 
 #define SCENE_PODS 64
@@ -53,6 +54,24 @@ static inline void scene_load(struct scene *s, double requests_per_s, double con
     s->seen.latency_state = isnan(latency_ms) ? LATENCY_NO_TRAFFIC : LATENCY_KNOWN;
 }
 
+/* A policy that leaves all to the core. */
+static inline void scene_neutral(void *arg, const float *features, const uint8_t *mask,
+                                 int32_t *choices)
+{
+    (void)arg;
+    (void)features;
+    (void)mask;
+    for (size_t h = 0; h < POLICY_HEAD_COUNT; h++)
+        choices[h] = recommend_policy_heads[h].neutral;
+}
+
+static inline void scene_use(struct scene *s, recommend_choose *choose, void *arg)
+{
+    struct recommend_policy *policy = recommend_policy_by(choose, arg, NULL, &s->err);
+    s->recommender->use(s->self, policy);
+    recommend_policy_release(policy);
+}
+
 /* p99 below 300 ms, 1 to 20 replicas of 100m to 2 cores, 70 % CPU; one pod of 500m, half busy. */
 static inline struct scene *scene_new(const struct recommender *recommender, const double *params)
 {
@@ -85,6 +104,8 @@ static inline struct scene *scene_new(const struct recommender *recommender, con
     scene_pods(s, 1);
     scene_cpu(s, 500, 250);
     scene_load(s, 10, 0.5, 50);
+    if (recommender->use)
+        scene_use(s, scene_neutral, NULL);
     return s;
 }
 

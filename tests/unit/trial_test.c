@@ -557,6 +557,36 @@ static struct trial_result run_choice(struct scene *s, const char *text)
     return r;
 }
 
+/* Step by step it is the same, and asking in between changes nothing. */
+static void test_step_by_step(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct trial_choice choice;
+    struct trial_result stepped;
+    struct scene *s = new_scene(&keeps, 12, 80);
+    struct trial_result whole = run_choice(s, "feedforward");
+    assert_int_equal(trial_choose("feedforward", &choice, &err), 0);
+    s->config.choice = &choice;
+    struct trial *t = trial_open(&s->config, &err);
+    assert_non_null(t);
+    double arrived = 0;
+    while (trial_advance(t)) {
+        arrived += (double)trial_interval(t, 0)->arrived;
+        trial_ask(t, 0);
+        trial_decide(t);
+    }
+    arrived += (double)trial_interval(t, 0)->arrived;
+    assert_false(trial_advance(t));
+    trial_results(t, &stepped);
+    assert_memory_equal(&stepped, &whole, sizeof(whole));
+    assert_near(arrived, (double)whole.requests, 0);
+    assert_near(trial_goal_ms(t, 0), whole.goal_ms, 0);
+    trial_close(t);
+    trial_choice_clear(&choice);
+    free(s);
+}
+
 /* No fixed replicas × CPU that keeps the goal is cheaper, on a steady load. */
 static void test_oracle_beats_every_fixed_size(void **state)
 {
@@ -731,6 +761,7 @@ int main(void)
         cmocka_unit_test(test_observation),
         cmocka_unit_test(test_no_traffic_is_not_lateness),
         cmocka_unit_test(test_own_interval),
+        cmocka_unit_test(test_step_by_step),
         cmocka_unit_test(test_functions_share_nodes),
         cmocka_unit_test(test_a_node_s_no_is_believed),
         cmocka_unit_test(test_oracle_beats_every_fixed_size),

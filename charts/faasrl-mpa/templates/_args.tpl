@@ -45,6 +45,8 @@
 {{- if $v.journal.enabled }}
 - --journal=/var/lib/faasrl-mpa/journal
 - --journal-max={{ $v.journal.maxMib }}
+{{- with $v.policy }}
+- {{ printf "--policy=%s" . | quote }}
 {{- end }}
 - --writes-per-second={{ $v.writes.perSecond }}
 - --write-burst={{ $v.writes.burst }}

@@ -1,0 +1,187 @@
+/* Where the policy of ppo is learned: sameness over threads, sensible workloads, rewards that follow
+ * what is done, and a beginning that is the core's own. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bootstrap/bootstrap.h"
+#include "trace/trace.h"
+
+static struct bootstrap_config small(size_t threads)
+{
+    struct bootstrap_config c;
+    bootstrap_config_init(&c);
+    c.world = (struct bootstrap_world_config){
+        .alone = 3, .shared = 1, .episode_steps = 12, .interval_s = 15, .threads = threads};
+    c.ppo.horizon = 8;
+    c.ppo.minibatch = 28;
+    c.updates = 4;
+    return c;
+}
+
+static void learn(const struct bootstrap_config *config, struct rl_checkpoint *out)
+{
+    struct error err;
+    if (bootstrap_learn(config, out, &err) < 0)
+        fail_msg("%s", err.message);
+}
+
+static bool same_weights(const struct rl_checkpoint *a, const struct rl_checkpoint *b)
+{
+    const struct rl_net *x = &rl_checkpoint_net(a, "actor")->net;
+    const struct rl_net *y = &rl_checkpoint_net(b, "actor")->net;
+    assert_int_equal(x->param_count, y->param_count);
+    return memcmp(x->params, y->params, x->param_count * sizeof(*x->params)) == 0;
+}
+
+static void threads_do_not_matter_but_seeds_do(void **state)
+{
+    (void)state;
+    struct rl_checkpoint one = {0}, three = {0}, other = {0};
+    struct bootstrap_config config = small(1);
+    learn(&config, &one);
+    config = small(3);
+    learn(&config, &three);
+    config.seed = 2;
+    learn(&config, &other);
+    assert_true(same_weights(&one, &three));
+    assert_false(same_weights(&one, &other));
+    rl_checkpoint_clear(&one);
+    rl_checkpoint_clear(&three);
+    rl_checkpoint_clear(&other);
+}
+
+static void what_is_learned_can_be_used(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c = {0};
+    struct error err;
+    struct bootstrap_config config = small(1);
+    config.world.off = "head split,trend";
+    learn(&config, &c);
+    struct recommend_policy *policy = recommend_policy_new(&c, &err);
+    if (!policy)
+        fail_msg("%s", err.message);
+    assert_string_equal(rl_checkpoint_get(&c, "off"), "head split,trend");
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&c);
+}
+
+static void without_updates_it_is_the_core(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c = {0};
+    struct error err;
+    struct bootstrap_config config = small(1);
+    struct random random = random_stream(5, 0);
+    config.updates = 0;
+    learn(&config, &c);
+    struct recommend_policy *policy = recommend_policy_new(&c, &err);
+    for (int round = 0; round < 100; round++) {
+        float features[POLICY_FEATURE_COUNT];
+        uint8_t mask[RL_MAX_OPTIONS];
+        int32_t choices[POLICY_HEAD_COUNT];
+        for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+            features[i] = (float)(2 * random_uniform(&random) - 1);
+        memset(mask, 1, sizeof(mask));
+        recommend_policy_choose(policy, features, mask, choices);
+        for (size_t h = 0; h < POLICY_HEAD_COUNT; h++)
+            assert_int_equal(choices[h], recommend_policy_heads[h].neutral);
+    }
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&c);
+}
+
+/* --- the world --------------------------------------------------------------------------------- */
+/* The CPU that a world's functions reserve when one option of the head cpu is taken throughout. */
+static double cost_of(int32_t cpu)
+{
+    struct error err;
+    struct bootstrap_world_config config = small(2).world;
+    config.episode_steps = 100;
+    struct bootstrap_world *world = bootstrap_world_new(&config, 3, &err);
+    if (!world)
+        fail_msg("%s", err.message);
+    const struct rl_world *rows = bootstrap_world_rows(world);
+    assert_int_equal(rows->rows, 3 + BOOTSTRAP_SHARED_FUNCTIONS);
+    for (int step = 0; step < 150; step++) {
+        for (size_t i = 0; i < rows->rows * POLICY_HEAD_COUNT; i++)
+            rows->actions[i] = recommend_policy_heads[i % POLICY_HEAD_COUNT].neutral;
+        for (size_t i = 0; i < rows->rows; i++)
+            rows->actions[i * POLICY_HEAD_COUNT + POLICY_CPU] = cpu;
+        rows->step(rows->self);
+        for (size_t i = 0; i < rows->rows; i++)
+            assert_true(isfinite(rows->rewards[i]) && fabsf(rows->rewards[i]) < 30);
+        for (size_t i = 0; i < rows->rows * POLICY_FEATURE_COUNT; i++)
+            assert_true(fabsf(rows->observations[i]) <= 1);
+    }
+    struct bootstrap_figures f = bootstrap_world_figures(world);
+    assert_true(f.episodes >= (double)rows->rows);
+    assert_true(f.met >= 0 && f.met <= f.episodes);
+    bootstrap_world_free(world);
+    return f.cost / f.steps;
+}
+
+static void what_is_chosen_is_done(void **state)
+{
+    (void)state;
+    const struct policy_head_info *cpu = &recommend_policy_heads[POLICY_CPU];
+    double core = cost_of(cpu->neutral), twice = cost_of((int32_t)cpu->options - 1);
+    assert_true(cpu->values[cpu->options - 1] == 2);
+    if (!(twice > 1.2 * core && twice < 2.5 * core)) /* bounds hold some of it back */
+        fail_msg("%g × what is needed, then %g ×", core, twice);
+}
+
+/* --- workloads --------------------------------------------------------------------------------- */
+static void workloads_are_of_every_kind(void **state)
+{
+    (void)state;
+    struct random random = random_stream(1, 0);
+    size_t classes[TRACE_CLASS_COUNT] = {0};
+    for (int i = 0; i < 200; i++) {
+        struct trace t;
+        struct error err;
+        assert_int_equal(bootstrap_workload(&random, 7200, &t, &err), 0);
+        const struct trace_function *f = &t.functions[0];
+        assert_true(fabs(trace_span_s(f) - 7200) < 60);
+        for (size_t k = 0; k < f->slot_count; k++)
+            assert_true(isfinite(f->counts[k]) && f->counts[k] >= 0);
+        double cores = trace_requests(f) / 7200 * trace_mean_cpu_ms(f) / 1000;
+        assert_true(cores > 0 && cores < 6.5);
+        classes[trace_classify(f)]++;
+        trace_clear(&t);
+    }
+    for (size_t k = 0; k < TRACE_CLASS_COUNT; k++)
+        assert_true(classes[k] >= 20);
+}
+
+static void worlds_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct bootstrap_world_config config = small(1).world;
+    config.off = "head moon";
+    assert_null(bootstrap_world_new(&config, 1, &err));
+    assert_non_null(strstr(err.message, "moon"));
+    config.off = NULL;
+    config.alone = config.shared = 0;
+    assert_null(bootstrap_world_new(&config, 1, &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_matter_but_seeds_do),
+        cmocka_unit_test(what_is_learned_can_be_used),
+        cmocka_unit_test(without_updates_it_is_the_core),
+        cmocka_unit_test(what_is_chosen_is_done),
+        cmocka_unit_test(workloads_are_of_every_kind),
+        cmocka_unit_test(worlds_that_cannot_be_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* The learned recommender: what a policy may see and choose, what each choice does, and that no
+ * policy and no observation makes it leave the bounds. */
+#include "recommend_scene.h"
+
+#include "base/parallel.h"
+#include "base/random.h"
+
+#define INTERVAL_S 15.0
+
+/* --- policies --------------------------------------------------------------------------------- */
+struct ear { /* hears what a policy is told, and answers */
+    int32_t answer[POLICY_HEAD_COUNT];
+    float features[POLICY_FEATURE_COUNT];
+    uint8_t mask[RL_MAX_OPTIONS];
+    size_t heard;
+};
+
+static void listen(void *arg, const float *features, const uint8_t *mask, int32_t *choices)
+{
+    struct ear *e = arg;
+    struct rl_heads heads;
+    recommend_policy_heads_init(&heads);
+    memcpy(e->features, features, sizeof(e->features));
+    memcpy(e->mask, mask, heads.total);
+    memcpy(choices, e->answer, sizeof(e->answer));
+    e->heard++;
+}
+
+static struct ear neutral_ear(void)
+{
+    struct ear e = {0};
+    scene_neutral(NULL, NULL, NULL, e.answer);
+    return e;
+}
+
+static void set_up(struct rl_checkpoint *c, struct rl_net *net, size_t inputs, size_t outputs)
+{
+    struct error err;
+    struct random random = random_stream(7, 0);
+    struct rl_shape shape = {.inputs = inputs, .outputs = outputs, .hidden = {8}, .hidden_count = 1};
+    *c = (struct rl_checkpoint){.algorithm = xstrdup("ppo")};
+    assert_int_equal(rl_net_make(net, &shape, &err), 0);
+    rl_net_randomise(net, 1, &random);
+}
+
+static size_t all_options(void)
+{
+    struct rl_heads heads;
+    recommend_policy_heads_init(&heads);
+    return heads.total;
+}
+
+/* A checkpoint as it should be, of random weights. */
+static void good_checkpoint(struct rl_checkpoint *c)
+{
+    struct rl_net net;
+    set_up(c, &net, POLICY_FEATURE_COUNT, all_options());
+    recommend_policy_describe(&c->interface);
+    rl_checkpoint_add_net(c, "actor", &net, NULL);
+    rl_net_clear(&net);
+}
+
+static struct recommend_policy *policy_of(const struct rl_checkpoint *c)
+{
+    struct error err;
+    struct recommend_policy *p = recommend_policy_new(c, &err);
+    if (!p)
+        fail_msg("%s", err.message);
+    return p;
+}
+
+/* --- no policy, or a wrong one ------------------------------------------------------------------ */
+static void without_a_policy_nothing_is_said(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    assert_int_equal(scene_ask(s), 0);
+    s->recommender->use(s->self, NULL);
+    s->seen.now_s += INTERVAL_S;
+    assert_int_equal(scene_ask(s), -1);
+    assert_non_null(strstr(s->err.message, "no policy"));
+    scene_use(s, scene_neutral, NULL);
+    assert_int_equal(scene_ask(s), 0);
+    scene_free(s);
+}
+
+static void assert_refused(const struct rl_checkpoint *c, const char *why)
+{
+    struct error err = {0};
+    assert_null(recommend_policy_new(c, &err));
+    if (!strstr(err.message, why))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, why);
+}
+
+static void wrong_checkpoints_are_refused(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c;
+    struct rl_net net;
+
+    set_up(&c, &net, POLICY_FEATURE_COUNT, all_options());
+    recommend_policy_describe(&c.interface);
+    assert_refused(&c, "no network");
+    rl_checkpoint_clear(&c);
+    rl_net_clear(&net);
+
+    set_up(&c, &net, POLICY_FEATURE_COUNT + 1, all_options());
+    recommend_policy_describe(&c.interface);
+    rl_checkpoint_add_net(&c, "actor", &net, NULL);
+    assert_refused(&c, "inputs");
+    rl_checkpoint_clear(&c);
+    rl_net_clear(&net);
+
+    good_checkpoint(&c);
+    free(c.interface.features.items[3]);
+    c.interface.features.items[3] = xstrdup("moon");
+    assert_refused(&c, "moon");
+    rl_checkpoint_clear(&c);
+
+    good_checkpoint(&c);
+    rl_interface_add_head(&c.interface, "memory", 3);
+    assert_refused(&c, "memory");
+    rl_checkpoint_clear(&c);
+
+    good_checkpoint(&c);
+    rl_checkpoint_set(&c, "off", "head cpu,moon");
+    assert_refused(&c, "moon");
+    rl_checkpoint_clear(&c);
+
+    struct error err;
+    assert_null(recommend_policy_read("/nowhere/policy", &err));
+    assert_non_null(strstr(err.message, "/nowhere/policy"));
+}
+
+/* --- what is seen ------------------------------------------------------------------------------ */
+static double any_number(struct random *random)
+{
+    static const double odd[] = {NAN, INFINITY, -INFINITY, 0, -1, 1e300, 1e-300, -1e300};
+    if (random_uniform(random) < 0.2)
+        return odd[random_below(random, ARRAY_LEN(odd))];
+    return pow(10, 8 * random_uniform(random) - 4);
+}
+
+static void any_observation(struct scene *s, struct random *random)
+{
+    scene_pods(s, (int)random_below(random, SCENE_PODS));
+    scene_cpu(s, any_number(random), any_number(random));
+    scene_load(s, any_number(random), any_number(random), any_number(random));
+    s->seen.latency_state = (enum recommend_latency)random_below(random, LATENCY_MISSING + 1);
+    s->seen.goal_ms = random_uniform(random) < 0.9 ? 300 : any_number(random);
+    s->seen.late_share = any_number(random);
+    s->seen.throttled = any_number(random);
+    s->seen.since_increase_s = any_number(random);
+    s->seen.min_replicas = (int)random_below(random, 3);
+    s->seen.max_replicas = (int)random_below(random, 40);
+    s->seen.containers[0].controlled[CPU] = random_uniform(random) < 0.9;
+    s->seen.now_s += random_uniform(random) < 0.1 ? 0 : any_number(random) > 1 ? 15 : 3000;
+    for (size_t i = 0; i < SCENE_PODS; i++) {
+        s->pods[i].ready = random_uniform(random) < 0.8;
+        s->pods[i].pending = !s->pods[i].ready;
+    }
+}
+
+static void assert_heard_sense(const struct ear *e)
+{
+    const uint8_t *mask = e->mask;
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        if (!(e->features[i] >= -1 && e->features[i] <= 1))
+            fail_msg("%s is %g", recommend_policy_features[i], (double)e->features[i]);
+    for (size_t h = 0; h < POLICY_HEAD_COUNT; mask += recommend_policy_heads[h++].options) {
+        size_t legal = 0;
+        for (size_t i = 0; i < recommend_policy_heads[h].options; i++)
+            legal += mask[i];
+        assert_true(legal > 0);
+        assert_true(mask[recommend_policy_heads[h].neutral]);
+    }
+}
+
+static void assert_within_bounds(const struct scene *s)
+{
+    int first = s->seen.min_replicas;
+    int most = s->seen.max_replicas > first ? s->seen.max_replicas : first;
+    double cpu = scene_target(s);
+    bool ours = s->seen.containers[0].controlled[CPU];
+    if (s->out.replicas < first || s->out.replicas > most ||
+        (ours ? !(cpu >= 100 && cpu <= 2000) : !isnan(cpu)))
+        fail_msg("%d × %gm of %d to %d", s->out.replicas, cpu, first, most);
+    assert_true(strlen(s->out.reason) > 0);
+}
+
+/* Whatever comes and whatever is chosen. */
+static void features_are_bounded_and_so_is_what_is_proposed(void **state)
+{
+    (void)state;
+    struct random random = random_stream(1, 0);
+    size_t said = 0;
+    for (int mpa = 0; mpa < 30; mpa++) {
+        struct ear ear = neutral_ear();
+        struct scene *s = scene_new(&recommend_ppo, NULL);
+        scene_use(s, listen, &ear);
+        for (int step = 0; step < 150; step++) {
+            any_observation(s, &random);
+            for (size_t h = 0; h < POLICY_HEAD_COUNT; h++)
+                ear.answer[h] = (int32_t)random_below(&random, recommend_policy_heads[h].options);
+            if (scene_ask(s) < 0)
+                continue;
+            assert_within_bounds(s);
+            if (ear.heard)
+                assert_heard_sense(&ear);
+            said++;
+        }
+        scene_free(s);
+    }
+    assert_true(said > 1000);
+}
+
+/* --- sameness ---------------------------------------------------------------------------------- */
+static void live(struct scene *s, double rate, double latency_ms)
+{
+    double cores = rate * 0.02 / s->seen.replicas_wanted;
+    scene_cpu(s, s->seen.containers[0].request[CPU], cores * 1000);
+    scene_load(s, rate, rate * 0.03, latency_ms);
+    s->seen.late_share = latency_ms > s->seen.goal_ms ? 0.02 : 0;
+    if (scene_ask(s) < 0)
+        fail_msg("%s", s->err.message);
+    scene_obey(s, INTERVAL_S);
+}
+
+static void live_for(struct scene *s, double rate, double latency_ms, double seconds)
+{
+    for (double t = 0; t < seconds; t += INTERVAL_S)
+        live(s, rate, latency_ms);
+}
+
+struct many {
+    const struct recommend_policy *policy;
+    double costs[8];
+};
+
+static void one_of_many(void *arg, size_t i)
+{
+    struct many *m = arg;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    s->recommender->use(s->self, m->policy);
+    for (int step = 0; step < 200; step++)
+        live(s, 5 + 4 * sin(step / 10.0), 100 + step);
+    m->costs[i] = s->out.replicas * scene_target(s);
+    scene_free(s);
+}
+
+static void the_same_is_decided_whoever_asks(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c;
+    good_checkpoint(&c);
+    struct recommend_policy *policy = policy_of(&c);
+    struct many m = {.policy = policy};
+    parallel_for(4, ARRAY_LEN(m.costs), one_of_many, &m);
+    for (size_t i = 1; i < ARRAY_LEN(m.costs); i++)
+        assert_true(m.costs[i] == m.costs[0]);
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&c);
+}
+
+/* --- what is chosen ---------------------------------------------------------------------------- */
+static uint8_t *mask_of(struct ear *e, enum policy_head head)
+{
+    uint8_t *mask = e->mask;
+    for (enum policy_head h = 0; h < head; h++)
+        mask += recommend_policy_heads[h].options;
+    return mask;
+}
+
+static void less_cpu_is_illegal_while_the_goal_is_missed(void **state)
+{
+    (void)state;
+    struct ear ear = neutral_ear();
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    const struct policy_head_info *cpu = &recommend_policy_heads[POLICY_CPU];
+    scene_use(s, listen, &ear);
+    live(s, 20, 100);
+    for (size_t i = 0; i < cpu->options; i++)
+        assert_int_equal(mask_of(&ear, POLICY_CPU)[i], 1);
+    live(s, 20, 400);
+    for (size_t i = 0; i < cpu->options; i++)
+        assert_int_equal(mask_of(&ear, POLICY_CPU)[i], cpu->values[i] >= 1);
+    scene_free(s);
+}
+
+static void what_is_off_stays_neutral(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c;
+    float low[POLICY_FEATURE_COUNT], high[POLICY_FEATURE_COUNT];
+    uint8_t mask[RL_MAX_OPTIONS];
+    int32_t first[POLICY_HEAD_COUNT], second[POLICY_HEAD_COUNT];
+    good_checkpoint(&c);
+    rl_checkpoint_set(&c, "off", "head cpu,head late,head risk,busy,mean");
+    struct recommend_policy *policy = policy_of(&c);
+    struct random random = random_stream(3, 0);
+    for (int round = 0; round < 200; round++) {
+        for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+            low[i] = high[i] = (float)(2 * random_uniform(&random) - 1);
+        low[0] = low[2] = -1; /* busy, mean */
+        high[0] = high[2] = 1;
+        memset(mask, 1, sizeof(mask));
+        recommend_policy_choose(policy, low, mask, first);
+        memset(mask, 1, sizeof(mask));
+        recommend_policy_choose(policy, high, mask, second);
+        assert_memory_equal(first, second, sizeof(first));
+        assert_int_equal(first[POLICY_CPU], recommend_policy_heads[POLICY_CPU].neutral);
+        assert_int_equal(first[POLICY_LATE], recommend_policy_heads[POLICY_LATE].neutral);
+        assert_int_equal(first[POLICY_RISK], recommend_policy_heads[POLICY_RISK].neutral);
+    }
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&c);
+}
+
+/* What it comes to, after a while of the same load, with one head set to an option. */
+static double cost_with(enum policy_head head, int32_t option, struct recommendation *out)
+{
+    struct ear ear = neutral_ear();
+    ear.answer[head] = option;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    scene_use(s, listen, &ear);
+    live_for(s, 60, 200, 600);
+    *out = s->out;
+    double cost = s->out.replicas * scene_target(s);
+    scene_free(s);
+    return cost;
+}
+
+static void the_cpu_head_multiplies(void **state)
+{
+    (void)state;
+    const struct policy_head_info *cpu = &recommend_policy_heads[POLICY_CPU];
+    struct recommendation out;
+    double core = cost_with(POLICY_CPU, cpu->neutral, &out);
+    for (int32_t i = 0; i < (int32_t)cpu->options; i++) {
+        double ratio = cost_with(POLICY_CPU, i, &out) / core;
+        if (fabs(ratio / cpu->values[i] - 1) > 0.12) /* sizes are whole, replicas stay */
+            fail_msg("cpu %g: %g × the cost", cpu->values[i], ratio);
+        if (i != cpu->neutral)
+            assert_non_null(strstr(out.reason, "policy: cpu"));
+    }
+}
+
+static void more_margin_is_never_cheaper(void **state)
+{
+    (void)state;
+    struct recommendation out;
+    double last = 0;
+    for (int32_t i = 0; i < (int32_t)recommend_policy_heads[POLICY_MARGIN].options; i++) {
+        double cost = cost_with(POLICY_MARGIN, i, &out);
+        assert_true(cost >= last);
+        last = cost;
+    }
+}
+
+static void fewest_are_no_more_than_the_cheapest(void **state)
+{
+    (void)state;
+    struct recommendation cheapest, fewest;
+    cost_with(POLICY_SPLIT, SPLIT_CHEAPEST, &cheapest);
+    cost_with(POLICY_SPLIT, SPLIT_FEWEST, &fewest);
+    assert_true(fewest.replicas <= cheapest.replicas);
+    assert_non_null(strstr(fewest.reason, "fewest replicas"));
+}
+
+/* --- the core ---------------------------------------------------------------------------------- */
+/* CPU falls while no request is late, and one that is brings it up again. */
+static void late_requests_are_paid_for(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    live_for(s, 20, 100, 600);
+    double before = s->out.replicas * scene_target(s);
+    live_for(s, 20, 100, 1800);
+    double after = s->out.replicas * scene_target(s);
+    assert_true(after < before);
+    live_for(s, 20, 310, 60);
+    assert_true(s->out.replicas * scene_target(s) > after);
+    scene_free(s);
+}
+
+/* A burst that came every quarter of an hour is waited for; one that came once is forgotten. */
+static void bursts_that_come_again_are_waited_for(void **state)
+{
+    (void)state;
+    struct scene *often = scene_new(&recommend_ppo, NULL), *once = scene_new(&recommend_ppo, NULL);
+    live_for(once, 80, 100, 60);
+    live_for(once, 2, 100, 40000);
+    for (int i = 0; i < 40; i++) {
+        live_for(often, 80, 100, 60);
+        live_for(often, 2, 100, 840);
+    }
+    double ready = often->out.replicas * scene_target(often);
+    double forgotten = once->out.replicas * scene_target(once);
+    if (!(ready > 3 * forgotten))
+        fail_msg("%gm and %gm: %s", ready, forgotten, often->out.reason);
+    scene_free(often);
+    scene_free(once);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_policy_nothing_is_said),
+        cmocka_unit_test(wrong_checkpoints_are_refused),
+        cmocka_unit_test(features_are_bounded_and_so_is_what_is_proposed),
+        cmocka_unit_test(the_same_is_decided_whoever_asks),
+        cmocka_unit_test(less_cpu_is_illegal_while_the_goal_is_missed),
+        cmocka_unit_test(what_is_off_stays_neutral),
+        cmocka_unit_test(the_cpu_head_multiplies),
+        cmocka_unit_test(more_margin_is_never_cheaper),
+        cmocka_unit_test(fewest_are_no_more_than_the_cheapest),
+        cmocka_unit_test(late_requests_are_paid_for),
+        cmocka_unit_test(bursts_that_come_again_are_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
