@@ -7,10 +7,11 @@
 #include "bootstrap/bootstrap.h"
 #include "mpactl.h"
 #include "progress.h"
+#include "recommend/recommend.h"
 
 struct policy_options {
-    const char *out, *off;
-    double updates, seed, jobs;
+    const char *out, *off, *judge;
+    double updates, seed, jobs, clusters;
     bool verbose, help;
 };
 
@@ -22,6 +23,9 @@ static const struct args_option table[] = {
     {"seed", ARGS_NUMBER, AT(seed), "1", 0, 0x1p53, NULL, "of all chance; the same gives the same"},
     {"off", ARGS_TEXT, AT(off), NULL, 0, 0, NULL,
      "features, and heads as \"head NAME\", to do without, with commas between"},
+    {"judge", ARGS_TEXT, AT(judge), NULL, 0, 0, NULL,
+     "file that was learned: try it, and others beside it, on workloads of --seed instead"},
+    {"clusters", ARGS_NUMBER, AT(clusters), "160", 1, 1e6, NULL, "to judge in, 8 hours in each"},
     {"jobs", ARGS_NUMBER, AT(jobs), NULL, 1, 1024, NULL,
      "threads; as many as there are cores when not given"},
     {"verbose", ARGS_FLAG, AT(verbose), NULL, 0, 0, NULL, "a line for every ten updates"},
@@ -36,7 +40,7 @@ static int read_options(int argc, char **argv, struct policy_options *out)
         return EXIT_USAGE;
     }
     const char *wrong = NULL;
-    if (!out->help && !out->out)
+    if (!out->help && !out->out && !out->judge)
         wrong = "--out: no file is given for what is learned: name one";
     if (out->updates != floor(out->updates) || out->seed != floor(out->seed) ||
         out->jobs != floor(out->jobs))
@@ -102,6 +106,44 @@ static int learn(const struct policy_options *o, struct error *err)
     return result;
 }
 
+/* --- judging ---------------------------------------------------------------------------------- */
+static void print_judgement(const char *name, const struct bootstrap_judgement *kinds)
+{
+    size_t met = 0, functions = 0;
+    printf("%-12s", name);
+    for (size_t k = 0; k < BOOTSTRAP_KINDS; k++) {
+        printf("  %6.2f%% · %5.2f · %3zu/%-3zu", 100 * kinds[k].late, kinds[k].cost, kinds[k].met,
+               kinds[k].functions);
+        met += kinds[k].met;
+        functions += kinds[k].functions;
+    }
+    printf("  %zu/%zu\n", met, functions);
+    fflush(stdout);
+}
+
+static int judge(const struct policy_options *o, struct error *err)
+{
+    static const char *const names[] = {"ppo", "feedforward", "threshold"};
+    struct bootstrap_world_config world = bootstrap_world_default;
+    struct recommend_policy *policy = recommend_policy_read(o->judge, err);
+    int result = policy ? 0 : -1;
+    world.threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores();
+    world.episode_steps = (size_t)(8 * 3600 / world.interval_s);
+    world.policy = policy;
+    puts("Late requests · CPU reserved ÷ needed · goals met, of functions with 1,000 requests or more\n"
+         "              sparse                    steady                    bursty"
+         "                    together                  all");
+    for (size_t i = 0; i < ARRAY_LEN(names) && result == 0; i++) {
+        struct bootstrap_judgement kinds[BOOTSTRAP_KINDS];
+        world.recommender = recommend_find(names[i]);
+        result = bootstrap_judge(&world, (size_t)o->clusters, (uint64_t)o->seed, kinds, err);
+        if (result == 0)
+            print_judgement(names[i], kinds);
+    }
+    recommend_policy_release(policy);
+    return result;
+}
+
 int cmd_policy(int argc, char **argv)
 {
     struct policy_options options = {0};
@@ -111,7 +153,7 @@ int cmd_policy(int argc, char **argv)
         return status;
     if (options.help)
         return print_help();
-    if (learn(&options, &err) == 0)
+    if ((options.judge ? judge(&options, &err) : learn(&options, &err)) == 0)
         return EXIT_FINE;
     mpactl_error("policy: %s", err.message);
     return EXIT_FAILED;

@@ -17,6 +17,8 @@ struct bootstrap_world_config {
     double interval_s;     /* between them */
     size_t threads;
     const char *off;       /* features and heads that policies do without, as in a checkpoint */
+    const struct recommender *recommender; /* that is judged; NULL: ppo learns, */
+    const struct recommend_policy *policy; /* and what it is judged by */
 };
 extern const struct bootstrap_world_config bootstrap_world_default;
 #define BOOTSTRAP_SHARED_FUNCTIONS 4
@@ -51,6 +53,19 @@ void bootstrap_config_init(struct bootstrap_config *config);
 /* Into an empty checkpoint. */
 int bootstrap_learn(const struct bootstrap_config *config, struct rl_checkpoint *out,
                     struct error *err);
+
+/* --- judging (judge.c) ------------------------------------------------------------------------ */
+/* How a recommender does on made-up workloads of another seed than was learned with. */
+enum { BOOTSTRAP_TOGETHER = 3, BOOTSTRAP_KINDS }; /* the first are those of enum trace_class */
+struct bootstrap_judgement {                      /* of functions of one kind */
+    size_t functions; /* with 1,000 requests or more; others do not count */
+    size_t met;       /* of these kept the goal */
+    double late;      /* share of requests, and */
+    double cost;      /* CPU reserved ÷ needed: means over functions */
+};
+/* Functions alone by their class, and those that share nodes. world says all but how many. */
+int bootstrap_judge(const struct bootstrap_world_config *world, size_t clusters, uint64_t seed,
+                    struct bootstrap_judgement out[BOOTSTRAP_KINDS], struct error *err);
 
 /* --- workloads (workloads.c) ------------------------------------------------------------------ */
 struct trace;

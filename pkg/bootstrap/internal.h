@@ -27,4 +27,11 @@ void lesson_reset(struct lesson *lesson, uint64_t seed);
 void lesson_step(struct lesson *lesson);
 struct bootstrap_figures lesson_figures(struct lesson *lesson);
 
+struct lesson_outcome { /* of a function in the episode so far */
+    const struct trace_function *workload;
+    double requests, late;
+    double cost; /* CPU reserved ÷ needed */
+};
+struct lesson_outcome lesson_outcome(const struct lesson *lesson, size_t function);
+
 #endif

@@ -14,12 +14,13 @@
 
 struct pupil { /* one function */
     struct lesson_row row;
-    struct recommend_policy *policy; /* the learner's word */
+    const struct recommend_policy *policy; /* the learner's word */
     struct trace trace;
     double needed_milli;
     double late_per_step; /* that the goal allows */
     double late, requests, over;
     double cost, reward; /* sums for the figures */
+    double all_cost;     /* sum over the episode */
 };
 
 struct lesson {
@@ -92,7 +93,7 @@ static int draw_function(struct lesson *l, size_t i, double span_s, struct error
     p->needed_milli = needed_milli(l, f, f->goal_ms);
     double requests = trace_requests(w) / trace_span_s(w) * l->config->interval_s;
     p->late_per_step = fmax(requests, 0.05) * (1 - l->spec.latency_percentile / 100);
-    p->late = p->requests = p->over = 0;
+    p->late = p->requests = p->over = p->all_cost = 0;
     return 0;
 }
 
@@ -158,6 +159,7 @@ static void reward(struct lesson *l, size_t i)
     p->requests += (double)stats->arrived;
     p->over = fmax(p->late - allowed * p->requests - FREE, 0);
     p->cost += cost;
+    p->all_cost += cost;
     if (cost > LINEAR)
         cost = LINEAR * (1 + log(cost / LINEAR));
     double price = (PRICE * (p->over - over) + PRICE_LATE * late) / p->late_per_step;
@@ -215,9 +217,11 @@ void lesson_step(struct lesson *l)
 static int set_policies(struct lesson *l, struct error *err)
 {
     for (size_t i = 0; i < l->count; i++) {
-        l->pupils[i].policy =
-            recommend_policy_by(repeat_after, &l->pupils[i], l->config->off, err);
-        if (!l->pupils[i].policy)
+        struct pupil *p = &l->pupils[i];
+        p->policy = l->config->recommender
+                        ? recommend_policy_hold(l->config->policy)
+                        : recommend_policy_by(repeat_after, p, l->config->off, err);
+        if (!p->policy && !l->config->recommender)
             return -1;
     }
     return 0;
@@ -232,7 +236,7 @@ struct lesson *lesson_new(const struct bootstrap_world_config *config, bool shar
     l->count = count;
     l->pupils = xcalloc(count, sizeof(*l->pupils));
     l->functions = xcalloc(count, sizeof(*l->functions));
-    l->choice = (struct trial_choice){.recommender = &recommend_ppo};
+    l->choice.recommender = config->recommender ? config->recommender : &recommend_ppo;
     trial_default_spec(&l->spec);
     for (size_t i = 0; i < count; i++)
         l->pupils[i].row = rows[i];
@@ -263,6 +267,17 @@ void lesson_reset(struct lesson *l, uint64_t seed)
     size_t most = l->config->episode_steps;
     l->steps = most / 4 + (size_t)random_below(&l->random, most - most / 4 + 1);
     begin_episode(l, &err);
+}
+
+struct lesson_outcome lesson_outcome(const struct lesson *l, size_t function)
+{
+    const struct pupil *p = &l->pupils[function];
+    return (struct lesson_outcome){
+        .workload = &p->trace.functions[0],
+        .requests = p->requests,
+        .late = p->late,
+        .cost = l->step > 0 ? p->all_cost / (double)l->step : 0,
+    };
 }
 
 struct bootstrap_figures lesson_figures(struct lesson *l)
