@@ -128,18 +128,46 @@ static bool needs_policy(const struct study *study)
     return false;
 }
 
-static int read_policy(struct study *study)
+static int read_policy(struct study *study, const char *path)
 {
     struct error err;
-    cleanup_free char *path =
-        study->options.policy ? xstrdup(study->options.policy) : file_beside_program("policy");
-    if (!study->options.policy && !needs_policy(study))
+    const struct recommend_policy *policy = recommend_policy_read(path, &err);
+    if (policy) {
+        study->policies[study->policy_count++] = policy;
         return 0;
-    study->policy = recommend_policy_read(path, &err);
-    if (study->policy)
-        return 0;
+    }
     mpactl_error("--policy %s: %s: make one by mpactl policy", path, err.message);
     return EXIT_FAILED;
+}
+
+/* The first that fits. */
+static int give_policy(const struct study *study, struct trial_choice *choice)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < study->policy_count; i++) {
+        if (recommend_fits(choice->recommender, study->policies[i], &err) < 0)
+            continue;
+        choice->policy = study->policies[i];
+        return 0;
+    }
+    mpactl_error("--policy: none is for %s: %s", choice->label, err.message);
+    return EXIT_FAILED;
+}
+
+static int read_policies(struct study *study)
+{
+    const struct args_list *asked = &study->options.policies;
+    cleanup_free char *usual = file_beside_program("policy");
+    int status = 0;
+    study->policies = xcalloc(asked->count + 1, sizeof(*study->policies));
+    for (size_t i = 0; i < asked->count && status == 0; i++)
+        status = read_policy(study, asked->items[i]);
+    if (status == 0 && asked->count == 0 && needs_policy(study))
+        status = read_policy(study, usual);
+    for (size_t i = 0; i < study->choice_count && status == 0; i++)
+        if (study->choices[i].recommender->use)
+            status = give_policy(study, &study->choices[i]);
+    return status;
 }
 
 struct study_run *study_run(const struct study *study, size_t trace, size_t function, size_t choice)
@@ -203,7 +231,6 @@ static void set_up_functions(struct study *study, struct study_trace *t, const s
             .replicas = initial->replicas,
             .request_milli = initial->milli,
             .limit_milli = initial->milli,
-            .policy = study->policy,
         };
     }
     qsort_r(t->by_load, count, sizeof(*t->by_load), by_requests, &t->trace);
@@ -253,7 +280,7 @@ int study_open(struct study *study, const struct study_options *options)
     if (status == 0)
         status = choose_all(study);
     if (status == 0)
-        status = read_policy(study);
+        status = read_policies(study);
     if (status == 0)
         status = open_traces(study);
     study->nodes = xcalloc(study->node_count, sizeof(*study->nodes));
@@ -287,6 +314,8 @@ void study_close(struct study *study)
     free(study->traces);
     free(study->choices);
     free(study->nodes);
-    recommend_policy_release(study->policy);
+    for (size_t i = 0; i < study->policy_count; i++)
+        recommend_policy_release(study->policies[i]);
+    free(study->policies);
     api_clear(&study->mpa);
 }

@@ -12,7 +12,7 @@
 struct study_options {
     struct args_list traces, recommenders;
     const char *mpa;          /* file */
-    const char *policy;       /* file; NULL: the one beside the program */
+    struct args_list policies; /* files; none: the one beside the program */
     double goal_s;            /* 0: the MPA's, else what the trace says */
     double interval_s;        /* of recommenders that have none of their own */
     double span_s;            /* 0: the trace's */
@@ -59,7 +59,8 @@ struct study {
     struct trial_choice *choices; /* those that were asked for, then the oracle if it was not */
     size_t choice_count, shown_count;
     size_t oracle; /* which choice is; choice_count: none */
-    const struct recommend_policy *policy; /* of choices that need one, else NULL */
+    const struct recommend_policy **policies;
+    size_t policy_count;
     struct cluster_node *nodes;
     size_t node_count;
     struct study_run **runs; /* of each trace: function by function, all choices of each */

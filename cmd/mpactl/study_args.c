@@ -21,8 +21,8 @@
          0,       0,                                                                               \
          NULL,    "manifest with one MPA, for its goal, bounds, behavior and recommender"},        \
         {"policy",                                                                                 \
-         ARGS_TEXT,                                                                                \
-         AT(policy),                                                                               \
+         ARGS_LIST,                                                                                \
+         AT(policies),                                                                             \
          NULL,                                                                                     \
          0,                                                                                        \
          0,                                                                                        \

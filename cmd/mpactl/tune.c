@@ -24,7 +24,7 @@ static const struct args_option table[] = {
      "functions with fewer are left out: one late request would decide"},
     {"mpa", ARGS_TEXT, AT(study.mpa), NULL, 0, 0, NULL,
      "manifest with one MPA, for its goal, bounds and behavior"},
-    {"policy", ARGS_TEXT, AT(study.policy), NULL, 0, 0, NULL,
+    {"policy", ARGS_LIST, AT(study.policies), NULL, 0, 0, NULL,
      "what ppo has learned (mpactl policy); the file policy beside mpactl when not given"},
     {"goal", ARGS_DURATION, AT(study.goal_s), NULL, 1e-6, 86400, NULL,
      "latency goal of all functions; else the MPA's, else twice the p99 execution time"},
@@ -153,6 +153,7 @@ static void list_recommenders(struct tuning *t)
             continue;
         t->tuned[t->tuned_count++] = (struct tuned){
             .recommender = r,
+            .policy = study->choices[i].policy,
             .params = xcalloc(TUNING_ROWS * t->function_count * r->param_count + 1, sizeof(double)),
             .results = xcalloc(TUNING_ROWS * t->function_count, sizeof(struct trial_result)),
         };
@@ -199,6 +200,7 @@ static void judge(void *arg, size_t i)
     struct trial_choice choice = {
         .recommender = tuned->recommender,
         .params = (double *)tuning_params(t, w->recommender, row, function),
+        .policy = tuned->policy,
     };
     run_one(w, &t->judge[function].config, &choice, &tuned->results[i]);
 }

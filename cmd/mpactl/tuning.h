@@ -19,6 +19,7 @@ const char *tuning_row_name(size_t row);
 
 struct tuned { /* one recommender */
     const struct recommender *recommender;
+    const struct recommend_policy *policy; /* where it has learned */
     double *params;               /* [row][function][parameter] */
     struct trial_result *results; /* [row][function], on the load to judge by */
 };

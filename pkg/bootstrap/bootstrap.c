@@ -53,7 +53,7 @@ static void write_down(const struct bootstrap_config *config, const struct rl_pp
     char text[32];
     *out = (struct rl_checkpoint){.algorithm = xstrdup("ppo")};
     out->steps = config->updates * config->ppo.horizon * rows;
-    recommend_policy_describe(&out->interface);
+    recommend_policy_describe(POLICY_OF_CORRECTIONS, &out->interface);
     snprintf(text, sizeof(text), "%llu", (unsigned long long)config->seed);
     rl_checkpoint_set(out, "seed", text);
     rl_checkpoint_set(out, "recommender", "ppo");

@@ -152,11 +152,17 @@ bool entry_is_external(const struct entry *e)
     return e->mpa.spec.recommender && !recommend_find(e->mpa.spec.recommender);
 }
 
+static bool fits(const struct recommender *recommender, const struct recommend_policy *policy)
+{
+    struct error err;
+    return recommend_fits(recommender, policy, &err) == 0;
+}
+
 static void set_up_learned(struct entry *e, double memory_s)
 {
     if (!e->recommender->use)
         return;
-    e->recommender->use(e->memory, e->controller->options.policy);
+    e->recommender->use(e->memory, e->controller->options.policy, &(struct error){0});
     e->standby = recommend_threshold.create(memory_s, NULL);
 }
 
@@ -164,7 +170,7 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
 {
     const struct controller_options *options = &e->controller->options;
     const struct recommender *wanted = recommend_find(e->mpa.spec.recommender);
-    bool fine = wanted && (!wanted->use || options->policy);
+    bool fine = wanted && (!wanted->use || (options->policy && fits(wanted, options->policy)));
     const struct recommender *chosen = fine ? wanted : &recommend_threshold;
     double memory_s =
         fmax(e->mpa.spec.scale_down.stabilization_s, 2 * e->controller->options.interval_s);
@@ -178,7 +184,7 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
     }
     *why_not = fine ? NULL : options->policy_trouble;
     if (!fine && !*why_not)
-        *why_not = "no policy is loaded";
+        *why_not = options->policy ? "the policy is for another recommender" : "no policy is loaded";
     return fine;
 }
 

@@ -19,8 +19,20 @@ const char *const recommend_policy_features[POLICY_FEATURE_COUNT] = {
     "replicas",    "cpu",        "room",      "short",   "since_surprise",
 };
 
+static const char *const steps_features[POLICY_STEPS_FEATURES] = {
+    "rate",       "rate_change", "rate_of_peak",    "work",        "utilization",
+    "headroom",   "latency",     "violations",      "throttled",   "backlog",
+    "ready",      "replicas",    "cpu",             "since_change", "others_reserved",
+    "others_used", "others_violations",
+};
+static const struct {
+    const char *name;
+    size_t options;
+} steps_heads[] = {{"replicas", 5}, {"cpu", 5}};
+
 struct recommend_policy {
     atomic_int refs;
+    enum policy_kind kind;
     recommend_choose *choose; /* of someone else, or NULL */
     void *arg;
     struct rl_net actor;
@@ -30,8 +42,20 @@ struct recommend_policy {
 };
 
 /* --- what there is to see and choose --------------------------------------------------------- */
-void recommend_policy_describe(struct rl_interface *out)
+static void describe_steps(struct rl_interface *out)
 {
+    for (size_t i = 0; i < POLICY_STEPS_FEATURES; i++)
+        rl_names_add(&out->features, steps_features[i]);
+    for (size_t i = 0; i < ARRAY_LEN(steps_heads); i++)
+        rl_interface_add_head(out, steps_heads[i].name, steps_heads[i].options);
+}
+
+void recommend_policy_describe(enum policy_kind kind, struct rl_interface *out)
+{
+    if (kind == POLICY_OF_STEPS) {
+        describe_steps(out);
+        return;
+    }
     for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
         rl_names_add(&out->features, recommend_policy_features[i]);
     for (size_t i = 0; i < POLICY_HEAD_COUNT; i++)
@@ -79,19 +103,19 @@ static int read_off(struct recommend_policy *p, const char *names, struct error 
     return 0;
 }
 
-static int check(const struct rl_checkpoint *from, const struct rl_saved_net *actor,
-                 struct error *err)
+static int check(const struct rl_checkpoint *from, enum policy_kind kind,
+                 const struct rl_saved_net *actor, struct error *err)
 {
     struct rl_interface mine = {0};
-    recommend_policy_describe(&mine);
+    recommend_policy_describe(kind, &mine);
     int result = rl_interface_check(&from->interface, &mine, err);
     if (result == 0 && !actor)
         result = error_set(err, ERROR_INVALID, "it has no network \"actor\"");
-    if (result == 0 && (actor->net.shape.inputs != POLICY_FEATURE_COUNT ||
+    if (result == 0 && (actor->net.shape.inputs != mine.features.count ||
                         actor->net.shape.outputs != mine.heads.total))
         result = error_set(err, ERROR_INVALID,
-                           "its actor has %zu inputs and %zu outputs instead of %d and %zu",
-                           actor->net.shape.inputs, actor->net.shape.outputs, POLICY_FEATURE_COUNT,
+                           "its actor has %zu inputs and %zu outputs instead of %zu and %zu",
+                           actor->net.shape.inputs, actor->net.shape.outputs, mine.features.count,
                            mine.heads.total);
     rl_interface_clear(&mine);
     return result;
@@ -100,9 +124,15 @@ static int check(const struct rl_checkpoint *from, const struct rl_saved_net *ac
 struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err)
 {
     const struct rl_saved_net *actor = rl_checkpoint_net(from, "actor");
-    if (check(from, actor, err) < 0)
+    const char *formulation = rl_checkpoint_get(from, "formulation");
+    enum policy_kind kind = formulation && strcmp(formulation, "default") == 0
+                                ? POLICY_OF_STEPS
+                                : POLICY_OF_CORRECTIONS;
+    if (check(from, kind, actor, err) < 0)
         return NULL;
     struct recommend_policy *p = policy_new();
+    p->kind = kind;
+    p->heads = from->interface.heads;
     if (read_off(p, rl_checkpoint_get(from, "off"), err) < 0 ||
         rl_net_make(&p->actor, &actor->net.shape, err) < 0) {
         recommend_policy_release(p);
@@ -154,6 +184,18 @@ void recommend_policy_release(const struct recommend_policy *policy)
     free(p);
 }
 
+int recommend_policy_check(const struct recommend_policy *policy, enum policy_kind kind,
+                           struct error *err)
+{
+    static const char *const names[] = {
+        [POLICY_OF_CORRECTIONS] = "ppo: learn one by mpactl policy",
+        [POLICY_OF_STEPS] = "ppo-steps: learn one by mpactl train --formulation default",
+    };
+    if (policy->kind == kind)
+        return 0;
+    return error_set(err, ERROR_INVALID, "the policy is not one of %s", names[kind]);
+}
+
 const char *recommend_policy_sha256(const struct recommend_policy *policy)
 {
     return policy->sha256;
@@ -165,6 +207,11 @@ void recommend_policy_choose(const struct recommend_policy *p, const float *feat
 {
     float seen[POLICY_FEATURE_COUNT], logits[RL_MAX_OPTIONS];
     size_t first = 0;
+    if (p->kind == POLICY_OF_STEPS) {
+        rl_net_row(&p->actor, features, logits);
+        rl_best(&p->heads, logits, mask, choices);
+        return;
+    }
     for (size_t h = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++])
         for (size_t i = 0; p->head_off[h] && i < p->heads.options[h]; i++)
             mask[first + i] = (int32_t)i == recommend_policy_heads[h].neutral;

@@ -1,5 +1,6 @@
 /* What the recommender ppo decides by: a network that sees the features of one MPA and makes one
- * choice per head, each a correction of what the model-based core would do.
+ * choice per head, each a correction of what the model-based core would do. ppo-steps decides by one
+ * of another kind, whose choices are steps of replicas and CPU.
  *
  * A policy never changes once it is made, so that any number of MPAs and threads share it; holding
  * and releasing it may be done in any thread. docs/ppo.md tells the features and the choices. */
@@ -31,15 +32,21 @@ struct policy_head_info {
 extern const struct policy_head_info recommend_policy_heads[POLICY_HEAD_COUNT];
 extern const char *const recommend_policy_features[POLICY_FEATURE_COUNT];
 
-/* All of that as a checkpoint has it; and the heads alone. */
-void recommend_policy_describe(struct rl_interface *out);
+/* Of ppo-steps: the state default of docs/environment.md. */
+#define POLICY_STEPS_FEATURES 17
+
+enum policy_kind { POLICY_OF_CORRECTIONS, POLICY_OF_STEPS };
+
+/* All of that as a checkpoint has it; and the heads of corrections alone. */
+void recommend_policy_describe(enum policy_kind kind, struct rl_interface *out);
 void recommend_policy_heads_init(struct rl_heads *out);
 
 /* --- policies -------------------------------------------------------------------------------- */
 struct recommend_policy;
 
-/* Fails, naming the difference, where the checkpoint is for other features or choices. A fact "off"
- * names features and heads, with commas between, that it does without. */
+/* Of steps where its fact "formulation" is "default", else of corrections. Fails, naming the
+ * difference, where the checkpoint is for other features or choices. A fact "off" names features and
+ * heads of corrections, with commas between, that it does without. */
 struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err);
 struct recommend_policy *recommend_policy_read(const char *path, struct error *err);
 
@@ -54,6 +61,9 @@ struct recommend_policy *recommend_policy_by(recommend_choose *choose, void *arg
 const struct recommend_policy *recommend_policy_hold(const struct recommend_policy *policy);
 void recommend_policy_release(const struct recommend_policy *policy); /* NULL: nothing */
 
+/* Fails where it is of the other kind. */
+int recommend_policy_check(const struct recommend_policy *policy, enum policy_kind kind,
+                           struct error *err);
 const char *recommend_policy_sha256(const struct recommend_policy *policy); /* "": of no file */
 /* mask may be changed: what the policy does without is no longer legal but for the neutral. */
 void recommend_policy_choose(const struct recommend_policy *policy, const float *features,

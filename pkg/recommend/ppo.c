@@ -19,12 +19,15 @@ static void ppo_destroy(void *self)
     recommend_ppo_free(self);
 }
 
-static void ppo_use(void *self, const struct recommend_policy *policy)
+static int ppo_use(void *self, const struct recommend_policy *policy, struct error *err)
 {
     struct ppo *p = self;
+    if (policy && recommend_policy_check(policy, POLICY_OF_CORRECTIONS, err) < 0)
+        return -1;
     const struct recommend_policy *before = p->policy;
     p->policy = recommend_policy_hold(policy);
     recommend_policy_release(before);
+    return 0;
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */

@@ -114,8 +114,9 @@ struct recommender {
     void (*remember)(void *self, const char *container, enum recommend_resource resource,
                      double time_s, double usage);
     /* Of those that have learned: what to decide by from now on, NULL: nothing. Is held until
-     * another one comes. Without one nothing can be recommended. NULL: it needs none. */
-    void (*use)(void *self, const struct recommend_policy *policy);
+     * another one comes. Without one nothing can be recommended. Fails, and leaves all as it is,
+     * with one that is for another recommender. NULL: it needs none. */
+    int (*use)(void *self, const struct recommend_policy *policy, struct error *err);
     /* Fails when nothing can be said (no pods, no figures); then nothing must be changed. */
     int (*recommend)(void *self, const struct observation *seen, struct recommendation *out,
                      struct error *err);
@@ -131,8 +132,11 @@ extern const struct recommender recommend_threshold;
 /* The baselines; docs/baselines.md tells what each does and where it is from. */
 extern const struct recommender recommend_fixed, recommend_hpa, recommend_kpa, recommend_vpa,
     recommend_hpa_vpa, recommend_ensure, recommend_greedy, recommend_feedforward;
-/* The learned one; docs/ppo.md. */
-extern const struct recommender recommend_ppo;
+/* The learned ones; docs/ppo.md. */
+extern const struct recommender recommend_ppo, recommend_ppo_steps;
+/* Whether a recommender can decide by a policy; why not. */
+int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
+                   struct error *err);
 
 /* --- what must be there ---------------------------------------------------------------------- */
 struct recommend_need {

@@ -9,7 +9,7 @@ const struct recommender *const recommend_all[] = {
     &recommend_vpa,         &recommend_hpa_vpa,
     &recommend_ensure,      &recommend_greedy,
     &recommend_feedforward, &recommend_ppo,
-    NULL,
+    &recommend_ppo_steps,   NULL,
 };
 
 const struct recommender *recommend_find(const char *name)
@@ -41,4 +41,13 @@ int recommend_run(const struct recommender *recommender, void *self, const struc
     if (recommender->recommend(self, seen, out, err) < 0)
         return -1;
     return sizes_stay ? fix_sizes(recommender, self, seen, out, err) : 0;
+int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
+                   struct error *err)
+{
+    if (!recommender->use)
+        return error_set(err, ERROR_INVALID, "%s has learned nothing", recommender->name);
+    void *self = recommender->create(1, NULL);
+    int result = recommender->use(self, policy, err);
+    recommender->destroy(self);
+    return result;
 }

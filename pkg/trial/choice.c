@@ -8,7 +8,7 @@
 
 const char *const trial_names[] = {
     "fixed",  "threshold",       "hpa", "kpa", "vpa", "hpa+vpa", "ensure", "greedy", "feedforward",
-    "ppo",    "oracle",          "oracle-requests", NULL,
+    "ppo",    "ppo-steps",       "oracle", "oracle-requests", NULL,
 };
 
 const struct recommender *trial_find(const char *name)

@@ -134,7 +134,8 @@ void subject_init(struct subject *s, const struct trial_config *config,
     double memory_s = fmax(s->spec.scale_down.stabilization_s, 2 * s->interval_s);
     s->memory = r->create(memory_s, config->choice->params);
     if (r->use)
-        r->use(s->memory, function->policy);
+        r->use(s->memory, function->policy ? function->policy : config->choice->policy,
+               &(struct error){0});
     if (r->damps_itself && !function->behavior_stated) {
         lift_behavior(&s->spec.scale_up);
         lift_behavior(&s->spec.scale_down);

@@ -18,6 +18,7 @@ struct trial_choice {
     const struct recommender *recommender;
     char *label;    /* as it was written */
     double *params; /* all of them, in the recommender's order */
+    const struct recommend_policy *policy; /* of recommenders that have learned, else NULL */
 };
 int trial_choose(const char *text, struct trial_choice *out, struct error *err);
 void trial_choice_clear(struct trial_choice *choice);
@@ -32,7 +33,7 @@ struct trial_function {
      * first minute. */
     double request_milli, limit_milli;
     int replicas;
-    const struct recommend_policy *policy; /* of recommenders that have learned, else NULL */
+    const struct recommend_policy *policy; /* in place of the choice's, or NULL */
 };
 
 struct trial_sample {      /* one interval of one function, for plots; means over it */

@@ -55,7 +55,7 @@ static void good_checkpoint(struct rl_checkpoint *c)
 {
     struct rl_net net;
     set_up(c, &net, POLICY_FEATURE_COUNT, all_options());
-    recommend_policy_describe(&c->interface);
+    recommend_policy_describe(POLICY_OF_CORRECTIONS, &c->interface);
     rl_checkpoint_add_net(c, "actor", &net, NULL);
     rl_net_clear(&net);
 }
@@ -75,7 +75,7 @@ static void without_a_policy_nothing_is_said(void **state)
     (void)state;
     struct scene *s = scene_new(&recommend_ppo, NULL);
     assert_int_equal(scene_ask(s), 0);
-    s->recommender->use(s->self, NULL);
+    assert_int_equal(s->recommender->use(s->self, NULL, &s->err), 0);
     s->seen.now_s += INTERVAL_S;
     assert_int_equal(scene_ask(s), -1);
     assert_non_null(strstr(s->err.message, "no policy"));
@@ -99,13 +99,13 @@ static void wrong_checkpoints_are_refused(void **state)
     struct rl_net net;
 
     set_up(&c, &net, POLICY_FEATURE_COUNT, all_options());
-    recommend_policy_describe(&c.interface);
+    recommend_policy_describe(POLICY_OF_CORRECTIONS, &c.interface);
     assert_refused(&c, "no network");
     rl_checkpoint_clear(&c);
     rl_net_clear(&net);
 
     set_up(&c, &net, POLICY_FEATURE_COUNT + 1, all_options());
-    recommend_policy_describe(&c.interface);
+    recommend_policy_describe(POLICY_OF_CORRECTIONS, &c.interface);
     rl_checkpoint_add_net(&c, "actor", &net, NULL);
     assert_refused(&c, "inputs");
     rl_checkpoint_clear(&c);
@@ -127,9 +127,32 @@ static void wrong_checkpoints_are_refused(void **state)
     assert_refused(&c, "moon");
     rl_checkpoint_clear(&c);
 
+    good_checkpoint(&c);
+    rl_checkpoint_set(&c, "formulation", "default");
+    assert_refused(&c, "rate");
+    rl_checkpoint_clear(&c);
+
     struct error err;
     assert_null(recommend_policy_read("/nowhere/policy", &err));
     assert_non_null(strstr(err.message, "/nowhere/policy"));
+}
+
+/* Each recommender takes policies of its own kind only. */
+static void policies_are_of_a_kind(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    struct recommend_policy *corrections =
+        recommend_policy_by(scene_neutral, NULL, NULL, &err);
+    struct recommend_policy *steps = scene_steps_policy();
+    assert_int_equal(recommend_fits(&recommend_ppo, corrections, &err), 0);
+    assert_int_equal(recommend_fits(&recommend_ppo_steps, steps, &err), 0);
+    assert_int_equal(recommend_fits(&recommend_ppo, steps, &err), -1);
+    assert_int_equal(recommend_fits(&recommend_ppo_steps, corrections, &err), -1);
+    assert_non_null(strstr(err.message, "mpactl train"));
+    assert_int_equal(recommend_fits(&recommend_threshold, steps, &err), -1);
+    recommend_policy_release(corrections);
+    recommend_policy_release(steps);
 }
 
 /* --- what is seen ------------------------------------------------------------------------------ */
@@ -241,7 +264,7 @@ static void one_of_many(void *arg, size_t i)
 {
     struct many *m = arg;
     struct scene *s = scene_new(&recommend_ppo, NULL);
-    s->recommender->use(s->self, m->policy);
+    s->recommender->use(s->self, m->policy, &s->err);
     for (int step = 0; step < 200; step++)
         live(s, 5 + 4 * sin(step / 10.0), 100 + step);
     m->costs[i] = s->out.replicas * scene_target(s);
@@ -407,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_policy_nothing_is_said),
         cmocka_unit_test(wrong_checkpoints_are_refused),
+        cmocka_unit_test(policies_are_of_a_kind),
         cmocka_unit_test(features_are_bounded_and_so_is_what_is_proposed),
         cmocka_unit_test(the_same_is_decided_whoever_asks),
         cmocka_unit_test(less_cpu_is_illegal_while_the_goal_is_missed),

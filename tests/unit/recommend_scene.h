@@ -68,7 +68,38 @@ static inline void scene_neutral(void *arg, const float *features, const uint8_t
 static inline void scene_use(struct scene *s, recommend_choose *choose, void *arg)
 {
     struct recommend_policy *policy = recommend_policy_by(choose, arg, NULL, &s->err);
-    s->recommender->use(s->self, policy);
+    if (s->recommender->use(s->self, policy, &s->err) < 0)
+        fail_msg("%s", s->err.message);
+    recommend_policy_release(policy);
+}
+
+/* Of ppo-steps, with random weights. */
+static inline struct recommend_policy *scene_steps_policy(void)
+{
+    struct error err;
+    struct rl_net net;
+    struct random random = random_stream(11, 0);
+    struct rl_checkpoint c = {.algorithm = xstrdup("simppo")};
+    recommend_policy_describe(POLICY_OF_STEPS, &c.interface);
+    rl_checkpoint_set(&c, "formulation", "default");
+    struct rl_shape shape = {.inputs = POLICY_STEPS_FEATURES,
+                             .outputs = c.interface.heads.total,
+                             .hidden = {8},
+                             .hidden_count = 1};
+    assert_int_equal(rl_net_make(&net, &shape, &err), 0);
+    rl_net_randomise(&net, 1, &random);
+    rl_checkpoint_add_net(&c, "actor", &net, NULL);
+    struct recommend_policy *policy = recommend_policy_new(&c, &err);
+    assert_non_null(policy);
+    rl_checkpoint_clear(&c);
+    rl_net_clear(&net);
+    return policy;
+}
+
+static inline void scene_use_steps(struct scene *s)
+{
+    struct recommend_policy *policy = scene_steps_policy();
+    assert_int_equal(s->recommender->use(s->self, policy, &s->err), 0);
     recommend_policy_release(policy);
 }
 
@@ -104,8 +135,10 @@ static inline struct scene *scene_new(const struct recommender *recommender, con
     scene_pods(s, 1);
     scene_cpu(s, 500, 250);
     scene_load(s, 10, 0.5, 50);
-    if (recommender->use)
+    if (recommender == &recommend_ppo)
         scene_use(s, scene_neutral, NULL);
+    if (recommender == &recommend_ppo_steps)
+        scene_use_steps(s);
     return s;
 }
 
