@@ -28,7 +28,6 @@ static const struct command {
      "repeat a controller's decisions, or ask another recommender about them", cmd_replay},
     {"experiment", "NAME…|all [OPTION…]", "do the documents' experiments again", cmd_experiment},
     {"policy", "--out FILE [OPTION…]", "learn the policy of the recommender ppo", cmd_policy},
-    {"checkpoint", "show FILE", "tell what a file of learned weights holds", cmd_checkpoint},
     {"validate", "-f FILE|- [-f FILE…]", "check manifests as the API server would, without one",
      cmd_validate},
 };

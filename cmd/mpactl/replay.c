@@ -7,13 +7,14 @@
 #include "base/args.h"
 #include "journal.h"
 #include "mpactl.h"
+#include "recommend/policy.h"
 #include "table.h"
 #include "trial/trial.h"
 
 #define TOLD 10 /* differences that are printed */
 
 struct replay_options {
-    const char *mpa, *recommender;
+    const char *mpa, *recommender, *policy;
     bool help;
 };
 
@@ -22,6 +23,8 @@ static const struct args_option table[] = {
     {"mpa", ARGS_TEXT, AT(mpa), NULL, 0, 0, NULL, "NAME or NAMESPACE/NAME; else every MPA"},
     {"recommender", ARGS_TEXT, AT(recommender), NULL, 0, 0, NULL,
      "NAME or NAME:param=value,…: what it would have said of what was seen"},
+    {"policy", ARGS_TEXT, AT(policy), NULL, 0, 0, NULL,
+     "what ppo has learned; the file policy beside mpactl when not given"},
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
 
@@ -137,7 +140,21 @@ static int tell_same(const struct tally *t)
     return differ > 0 ? EXIT_FAILED : EXIT_FINE;
 }
 
-static int replay(const char *file, const struct replay_options *o)
+/* The one that is asked for, or that lies beside the program; none is no failure but where one is
+ * needed. */
+static int read_policy(const char *asked, const struct recommend_policy **out)
+{
+    struct error err;
+    cleanup_free char *usual = file_beside_program("policy");
+    *out = recommend_policy_read(asked ? asked : usual, &err);
+    if (*out || !asked)
+        return 0;
+    mpactl_error("--policy %s: %s: make one by mpactl policy", asked, err.message);
+    return EXIT_FAILED;
+}
+
+static int replay(const char *file, const struct replay_options *o,
+                  const struct recommend_policy *policy)
 {
     struct tally t = {.options = o};
     struct trial_choice choice = {0};
@@ -148,6 +165,7 @@ static int replay(const char *file, const struct replay_options *o)
     }
     struct journal_replay asked = {.recommender = o->recommender ? choice.recommender->name : NULL,
                                    .params = choice.params,
+                                   .policy = policy,
                                    .on_step = on_step,
                                    .arg = &t};
     int status, result = journal_replay(file, &asked, &err);
@@ -182,5 +200,10 @@ int cmd_replay(int argc, char **argv)
         mpactl_error("replay: name the journal first: see mpactl replay --help");
         return EXIT_USAGE;
     }
-    return replay(argv[1], &options);
+    const struct recommend_policy *policy;
+    int status = read_policy(options.policy, &policy);
+    if (status == 0)
+        status = replay(argv[1], &options, policy);
+    recommend_policy_release(policy);
+    return status;
 }

@@ -19,7 +19,6 @@ struct controller_options {
     int default_cpu_utilization;   /* the goal of MPAs that state none for cpu, in per cent */
     struct guard_limits limits;
     struct journal *journal; /* of all decisions, not ours; NULL: none is kept */
-    double pass_limit_s;     /* a pass that takes longer hangs: /healthz says so */
     const struct recommend_policy *policy; /* of recommenders that have learned, or NULL */
     const char *policy_trouble;            /* why there is none, or NULL */
     double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */

@@ -226,75 +226,41 @@ static void keep(const struct round *r, bool decided)
                         .action = decided ? e->action : "None",
                         .reason = decided ? e->reason : "",
                     });
-/* In mode Initial running pods keep their size, so growing them is no answer: the number of
- * replicas is what it would be with sizes fixed. */
-static int fix_sizes(struct round *r, const struct recommender *recommender, void *memory,
-                     struct error *err)
-{
-    struct observation fixed = r->view.seen;
-    struct recommendation replicas;
-    for (size_t i = 0; i < fixed.container_count; i++)
-        fixed.containers[i].controlled[RECOMMEND_CPU] = false;
-    if (recommender->recommend(memory, &fixed, &replicas, err) < 0)
-        return -1;
-    r->proposed.replicas = replicas.replicas;
-    if (replicas.replicas != fixed.replicas_wanted)
-        memcpy(r->proposed.reason, replicas.reason, sizeof(r->proposed.reason));
-    return 0;
 }
 
-static int ask(struct round *r, const struct recommender *recommender, void *memory,
-               struct error *err)
-{
-    if (recommender->recommend(memory, &r->view.seen, &r->proposed, err) < 0)
-        return -1;
-    return r->entry->mpa.spec.mode == API_MODE_INITIAL ? fix_sizes(r, recommender, memory, err) : 0;
-}
-
-/* Thresholds watch while a learned recommender decides, so that they know enough when it cannot. */
-static int ask_learned(struct round *r, struct error *err)
+static void stand_in(struct round *r, const char *why)
 {
     struct entry *e = r->entry;
-    struct error none = {0}, why = {0};
-    bool ready = ask(r, &recommend_threshold, e->standby, &none) == 0;
-    struct recommendation standby = r->proposed;
-    if (ask(r, e->recommender, e->memory, &why) == 0)
-        return 0;
-    if (!ready) {
-        *err = why;
-        return -1;
-    }
-    r->proposed = standby;
     snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", recommend_threshold.name);
     say(r, API_COND_FALLBACK_ACTIVE, true, "PolicyCannotDecide", "%s decides in place of %s: %s",
-        recommend_threshold.name, e->recommender->name, why.message);
-    return 0;
+        recommend_threshold.name, e->seat.recommender->name, why);
 }
 
 static bool recommend(struct round *r)
 {
     struct entry *e = r->entry;
-    struct error err = {0};
+    struct error err = {0}, instead;
     const char *why_not;
     if (entry_is_external(e)) {
         say(r, API_COND_FALLBACK_ACTIVE, false, "External", "an external recommender decides");
         return take_external(r);
     }
     if (entry_choose_recommender(e, &why_not))
-        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides", e->recommender->name);
+        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides",
+            e->seat.recommender->name);
     else
         say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s",
-            e->recommender->name, e->mpa.spec.recommender, why_not);
-    snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->recommender->name);
-    if (recommend_run(e->recommender, e->memory, &r->view.seen,
-                      e->mpa.spec.mode == API_MODE_INITIAL, &r->proposed, &err) < 0) {
+            e->seat.recommender->name, e->mpa.spec.recommender, why_not);
+    snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->seat.recommender->name);
+    if (recommend_seat_ask(&e->seat, &r->view.seen, e->mpa.spec.mode == API_MODE_INITIAL,
+                           &r->proposed, &instead, &err) < 0) {
         keep(r, false);
-    int result = e->standby ? ask_learned(r, &err) : ask(r, e->recommender, e->memory, &err);
-    if (result < 0) {
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
             "%s: nothing is changed", err.message);
         return false;
     }
+    if (instead.code)
+        stand_in(r, instead.message);
     say(r, API_COND_RECOMMENDATION_PROVIDED, true, "RecommendationProvided", "by %s",
         e->recommender_name);
     return true;

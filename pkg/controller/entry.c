@@ -32,12 +32,7 @@ void entry_hold(struct entry *e)
 
 static void forget_recommender(struct entry *e)
 {
-    if (e->recommender)
-        e->recommender->destroy(e->memory);
-    if (e->standby)
-        recommend_threshold.destroy(e->standby);
-    e->recommender = NULL;
-    e->memory = e->standby = NULL;
+    recommend_seat_leave(&e->seat);
     e->has_history = false;
 }
 
@@ -152,40 +147,30 @@ bool entry_is_external(const struct entry *e)
     return e->mpa.spec.recommender && !recommend_find(e->mpa.spec.recommender);
 }
 
-static bool fits(const struct recommender *recommender, const struct recommend_policy *policy)
+/* Without a policy for the one that is wanted thresholds decide. */
+static void choose_anew(struct entry *e, const struct recommender *wanted, double memory_s)
 {
-    struct error err;
-    return recommend_fits(recommender, policy, &err) == 0;
-}
-
-static void set_up_learned(struct entry *e, double memory_s)
-{
-    if (!e->recommender->use)
-        return;
-    e->recommender->use(e->memory, e->controller->options.policy, &(struct error){0});
-    e->standby = recommend_threshold.create(memory_s, NULL);
+    const struct controller_options *options = &e->controller->options;
+    struct error why = {0}, none;
+    forget_recommender(e);
+    if (recommend_seat_take(&e->seat, wanted, memory_s, NULL, options->policy, &why) < 0)
+        recommend_seat_take(&e->seat, &recommend_threshold, memory_s, NULL, NULL, &none);
+    snprintf(e->why_not, sizeof(e->why_not), "%s",
+             why.code && options->policy_trouble ? options->policy_trouble : why.message);
+    e->wanted = wanted;
+    e->memory_s = memory_s;
+    journal_began(options->journal, e->key, e->seat.recommender->name, memory_s);
 }
 
 bool entry_choose_recommender(struct entry *e, const char **why_not)
 {
-    const struct controller_options *options = &e->controller->options;
     const struct recommender *wanted = recommend_find(e->mpa.spec.recommender);
-    bool fine = wanted && (!wanted->use || (options->policy && fits(wanted, options->policy)));
-    const struct recommender *chosen = fine ? wanted : &recommend_threshold;
     double memory_s =
         fmax(e->mpa.spec.scale_down.stabilization_s, 2 * e->controller->options.interval_s);
-    if (e->recommender != chosen || e->memory_s != memory_s) {
-        forget_recommender(e);
-        e->recommender = chosen;
-        e->memory = chosen->create(memory_s, NULL);
-        e->memory_s = memory_s;
-        journal_began(e->controller->options.journal, e->key, chosen->name, memory_s);
-        set_up_learned(e, memory_s);
-    }
-    *why_not = fine ? NULL : options->policy_trouble;
-    if (!fine && !*why_not)
-        *why_not = options->policy ? "the policy is for another recommender" : "no policy is loaded";
-    return fine;
+    if (!e->seat.recommender || e->wanted != wanted || e->memory_s != memory_s)
+        choose_anew(e, wanted, memory_s);
+    *why_not = e->why_not;
+    return !*e->why_not;
 }
 
 /* --- the target ------------------------------------------------------------------------------ */

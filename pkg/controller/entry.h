@@ -59,11 +59,10 @@ struct entry {
     bool pods_changed;
     bool due; /* to be decided on soon, not only at the next interval */
 
-    const struct recommender *recommender; /* who decides at present */
-    void *memory;                          /* of the recommender */
-    double memory_s;                       /* how far back it reaches */
-    void *standby; /* memory of thresholds, where a learned one decides: they take its place when it
-                      cannot; else NULL */
+    struct recommend_seat seat;       /* who decides at present */
+    const struct recommender *wanted; /* who the spec says should */
+    char why_not[256];                /* "": it does */
+    double memory_s;                  /* how far back its memory reaches */
     struct guard *guard;
     struct actuator *actuator;
     bool has_history;

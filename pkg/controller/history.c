@@ -17,10 +17,10 @@ static void on_sample(void *arg, const char *namespace_, const char *pod, const 
     cleanup_free char *name = xasprintf("%s/%s", namespace_, pod);
     const char *key = map_get(&job->pods, name);
     struct entry *e = key ? map_get(&job->controller->entries, key) : NULL;
-    if (e == NULL || e->recommender == NULL || !e->recommender->remember || !isfinite(cpu_milli))
+    if (e == NULL || e->seat.recommender == NULL || !isfinite(cpu_milli))
         return;
     time_s += job->offset_s;
-    e->recommender->remember(e->memory, container, RECOMMEND_CPU, time_s, cpu_milli);
+    recommend_seat_remember(&e->seat, container, RECOMMEND_CPU, time_s, cpu_milli);
     journal_remembered(job->controller->options.journal, e->key, container, RECOMMEND_CPU, time_s,
                        cpu_milli);
     job->samples++;

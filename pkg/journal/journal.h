@@ -38,7 +38,7 @@ void journal_remembered(struct journal *journal, const char *key, const char *co
 struct journal_decision {
     const struct observation *seen;
     bool external;                         /* somebody else proposed it */
-    bool sizes_stay;                       /* as in recommend_run */
+    bool sizes_stay;                       /* as in recommend_seat_ask */
     bool cpu_capped;                       /* as in guard_check_seen */
     const struct recommendation *proposed; /* NULL: nothing could be said */
     const struct guard_decision *decided;  /* NULL with it */
@@ -68,6 +68,7 @@ struct journal_step { /* a decision of the journal, told and repeated */
 struct journal_replay {
     const char *recommender; /* who is asked in place of the one who was; NULL: the same */
     const double *params;    /* its own; NULL: usual */
+    const struct recommend_policy *policy; /* of those that have learned; NULL: none */
     /* The step lives until the call ends. False: that is enough. */
     bool (*on_step)(void *arg, const struct journal_step *step);
     void *arg;

@@ -9,9 +9,8 @@ struct subject { /* an MPA as far as it has been read */
     struct api_mpa mpa;
     bool parsed;
     bool whole; /* guard and recommender were there from their beginning */
-    const struct recommender *recommender;
+    struct recommend_seat seat;
     char *name; /* of the one who decided then */
-    void *memory;
     struct guard *guard;
 };
 
@@ -27,17 +26,9 @@ struct reading {
 
 /* --- MPAs ----------------------------------------------------------------------------------------
  */
-static void forget_recommender(struct subject *s)
-{
-    if (s->recommender)
-        s->recommender->destroy(s->memory);
-    s->recommender = NULL;
-    s->memory = NULL;
-}
-
 static void forget(struct subject *s)
 {
-    forget_recommender(s);
+    recommend_seat_leave(&s->seat);
     guard_free(s->guard);
     s->guard = guard_new();
     s->whole = true;
@@ -46,7 +37,7 @@ static void forget(struct subject *s)
 static void free_subject(void *value)
 {
     struct subject *s = value;
-    forget_recommender(s);
+    recommend_seat_leave(&s->seat);
     guard_free(s->guard);
     if (s->parsed)
         api_clear(&s->mpa);
@@ -118,10 +109,12 @@ static int read_began(struct reading *r, struct subject *s, const json_t *line, 
     const struct recommender *recommender = recommend_find(asked);
     if (recommender == NULL)
         return error_set(err, ERROR_INVALID, "there is no recommender \"%.64s\" here", asked);
-    forget_recommender(s);
-    s->recommender = recommender;
-    s->memory = recommender->create(memory_s, r->replay->recommender ? r->replay->params : NULL);
+    recommend_seat_leave(&s->seat);
     string_set(&s->name, name);
+    if (recommend_seat_take(&s->seat, recommender, memory_s,
+                            r->replay->recommender ? r->replay->params : NULL, r->replay->policy,
+                            err) < 0)
+        return error_prefix(err, "%s", asked);
     return 0;
 }
 
@@ -136,9 +129,8 @@ static int read_remembered(struct reading *r, struct subject *s, const json_t *l
         return -1;
     if (resource < 0 || resource >= RECOMMEND_RESOURCE_COUNT)
         return error_set(err, ERROR_MALFORMED, "there is no resource %lld", (long long)resource);
-    if (s->recommender && s->recommender->remember)
-        s->recommender->remember(s->memory, json_str(json_object_get(line, "container")),
-                                 (enum recommend_resource)resource, time_s, usage);
+    recommend_seat_remember(&s->seat, json_str(json_object_get(line, "container")),
+                            (enum recommend_resource)resource, time_s, usage);
     return 0;
 }
 
@@ -188,19 +180,19 @@ static int read_step(const struct subject *s, const json_t *line, struct journal
 }
 
 /* An external proposal is taken as it was, unless another recommender is asked. */
-static void repeat(const struct reading *r, const struct subject *s, const json_t *line,
+static void repeat(const struct reading *r, struct subject *s, const json_t *line,
                    const struct observation *seen, struct journal_step *step)
 {
-    struct error why = {0};
+    struct error why = {0}, instead;
     bool external = json_is_true(json_object_get(line, "external"));
     if (external && !r->replay->recommender) {
         step->proposed = step->was_proposed;
         step->is_decided = step->was_decided;
     } else {
-        step->is_decided =
-            s->recommender && recommend_run(s->recommender, s->memory, seen,
-                                            json_is_true(json_object_get(line, "sizes_stay")),
-                                            &step->proposed, &why) == 0;
+        step->is_decided = s->seat.recommender &&
+                           recommend_seat_ask(&s->seat, seen,
+                                              json_is_true(json_object_get(line, "sizes_stay")),
+                                              &step->proposed, &instead, &why) == 0;
     }
     if (step->is_decided)
         guard_check_seen(s->guard, &r->setting.limits, &s->mpa.spec, seen,
@@ -233,7 +225,7 @@ static int read_decision(struct reading *r, struct subject *s, const json_t *lin
     if (result == 0 && s->parsed) { /* else it is from before the journal's beginning */
         step.seen = &seen.seen;
         step.known =
-            s->whole && (s->recommender || json_is_true(json_object_get(line, "external")));
+            s->whole && (s->seat.recommender || json_is_true(json_object_get(line, "external")));
         repeat(r, s, line, &seen.seen, &step);
         step.same = step.known && is_same(&step, line);
         r->enough = !r->replay->on_step(r->replay->arg, &step);

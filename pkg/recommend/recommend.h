@@ -122,10 +122,6 @@ struct recommender {
                      struct error *err);
 };
 const struct recommender *recommend_find(const char *name); /* NULL when it is not one of ours */
-/* Asks it. sizes_stay: only new pods can get another size, so that growing those that run is no
- * answer: the number of replicas is what it would be with sizes fixed. */
-int recommend_run(const struct recommender *recommender, void *self, const struct observation *seen,
-                  bool sizes_stay, struct recommendation *out, struct error *err);
 /* All of them, NULL-terminated. */
 extern const struct recommender *const recommend_all[];
 extern const struct recommender recommend_threshold;
@@ -134,6 +130,26 @@ extern const struct recommender recommend_fixed, recommend_hpa, recommend_kpa, r
     recommend_hpa_vpa, recommend_ensure, recommend_greedy, recommend_feedforward;
 /* The learned ones; docs/ppo.md. */
 extern const struct recommender recommend_ppo, recommend_ppo_steps;
+
+/* --- who decides on one MPA (seat.c) ----------------------------------------------------------- */
+struct recommend_seat {
+    const struct recommender *recommender; /* NULL: nobody yet */
+    void *memory;
+    void *standby; /* thresholds' memory: they watch where a learned one decides; else NULL */
+};
+/* Begins with nothing. Fails, and leaves the seat as it is, where the recommender has learned and
+ * the policy is none for it. */
+int recommend_seat_take(struct recommend_seat *seat, const struct recommender *recommender,
+                        double memory_s, const double *params,
+                        const struct recommend_policy *policy, struct error *err);
+void recommend_seat_leave(struct recommend_seat *seat);
+void recommend_seat_remember(struct recommend_seat *seat, const char *container,
+                             enum recommend_resource resource, double time_s, double usage);
+/* sizes_stay: only new pods can get another size, so that growing those that run is no answer: the
+ * number of replicas is what it would be with sizes fixed. Where a learned one cannot decide,
+ * thresholds do, and instead->code is not ERROR_NONE: why. */
+int recommend_seat_ask(struct recommend_seat *seat, const struct observation *seen, bool sizes_stay,
+                       struct recommendation *out, struct error *instead, struct error *err);
 /* Whether a recommender can decide by a policy; why not. */
 int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
                    struct error *err);

@@ -20,27 +20,6 @@ const struct recommender *recommend_find(const char *name)
     return NULL;
 }
 
-static int fix_sizes(const struct recommender *recommender, void *self,
-                     const struct observation *seen, struct recommendation *out, struct error *err)
-{
-    struct observation fixed = *seen;
-    struct recommendation replicas;
-    for (size_t i = 0; i < fixed.container_count; i++)
-        fixed.containers[i].controlled[RECOMMEND_CPU] = false;
-    if (recommender->recommend(self, &fixed, &replicas, err) < 0)
-        return -1;
-    out->replicas = replicas.replicas;
-    if (replicas.replicas != fixed.replicas_wanted)
-        memcpy(out->reason, replicas.reason, sizeof(out->reason));
-    return 0;
-}
-
-int recommend_run(const struct recommender *recommender, void *self, const struct observation *seen,
-                  bool sizes_stay, struct recommendation *out, struct error *err)
-{
-    if (recommender->recommend(self, seen, out, err) < 0)
-        return -1;
-    return sizes_stay ? fix_sizes(recommender, self, seen, out, err) : 0;
 int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
                    struct error *err)
 {

@@ -178,7 +178,7 @@ static int adopt_net(struct rl_net *to, const struct rl_net *from, struct error 
     return 0;
 }
 
-int train_adopt(struct train *t, const struct train *from, struct error *err)
+int train_inherit(struct train *t, const struct train *from, struct error *err)
 {
     for (size_t k = 0; k < t->learner_count; k++) {
         size_t of = k % from->learner_count;

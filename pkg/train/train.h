@@ -121,7 +121,7 @@ void train_evaluate_teacher(const struct train_teacher *teacher, struct sim *sim
                             struct train_report *report);
 /* Goes on with what another has learned, by the same algorithm: offline first, say, then online.
  * Fails where the networks differ. */
-int train_adopt(struct train *train, const struct train *from, struct error *err);
+int train_inherit(struct train *train, const struct train *from, struct error *err);
 
 /* --- checkpoints (save.c) -------------------------------------------------------------------- */
 int train_save(const struct train *train, const char *path, struct error *err);

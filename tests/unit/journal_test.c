@@ -70,7 +70,7 @@ struct scene {
     struct random random;
     struct journal *journal;
     struct api_mpa mpa;
-    void *memory;
+    struct recommend_seat seat;
     struct guard *guard;
     struct observation seen;
     struct recommend_pod pods[5];
@@ -94,18 +94,19 @@ static void begin(struct scene *s, const char *path, size_t max_bytes, uint64_t 
     assert_int_equal(api_parse(object, &s->mpa, &err), 0);
     api_use_default_utilization(&s->mpa.spec, setting.default_cpu_utilization);
     s->guard = guard_new();
-    s->memory = recommend_threshold.create(300, NULL);
+    assert_int_equal(
+        recommend_seat_take(&s->seat, &recommend_threshold, 300, NULL, NULL, &err), 0);
     journal_forgot(s->journal, KEY);
     journal_mpa(s->journal, KEY, object);
     journal_began(s->journal, KEY, "threshold", 300);
-    recommend_threshold.remember(s->memory, "app", RECOMMEND_CPU, -1.0 / 3, 100.0 / 3);
+    recommend_seat_remember(&s->seat, "app", RECOMMEND_CPU, -1.0 / 3, 100.0 / 3);
     journal_remembered(s->journal, KEY, "app", RECOMMEND_CPU, -1.0 / 3, 100.0 / 3);
     json_decref(object);
 }
 
 static void end(struct scene *s)
 {
-    recommend_threshold.destroy(s->memory);
+    recommend_seat_leave(&s->seat);
     guard_free(s->guard);
     api_clear(&s->mpa);
     journal_close(s->journal);
@@ -171,13 +172,12 @@ static void decide(struct scene *s)
 {
     struct recommendation proposed;
     struct guard_decision decided;
-    struct error err;
+    struct error err, instead;
     struct journal_decision line = {.seen = &s->seen, .action = "Some", .reason = "cut \xe2\x86"};
     look(s);
     line.sizes_stay = random_below(&s->random, 4) == 0;
     line.cpu_capped = random_below(&s->random, 4) == 0;
-    if (recommend_run(&recommend_threshold, s->memory, &s->seen, line.sizes_stay, &proposed,
-                      &err) == 0) {
+    if (recommend_seat_ask(&s->seat, &s->seen, line.sizes_stay, &proposed, &instead, &err) == 0) {
         guard_check_seen(s->guard, &setting.limits, &s->mpa.spec, &s->seen, line.cpu_capped,
                          &proposed, &decided);
         line.proposed = &proposed;

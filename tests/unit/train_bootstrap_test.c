@@ -180,12 +180,12 @@ static void test_what_was_learned_goes_on_elsewhere(void **state)
     struct train *offline = begin(&config), *online = begin(&other);
     teach(offline, 2, 20);
     assert_true(judge(offline, &config).reward != judge(online, &config).reward);
-    assert_int_equal(train_adopt(online, offline, &err), 0);
+    assert_int_equal(train_inherit(online, offline, &err), 0);
     assert_true(judge(offline, &config).reward == judge(online, &config).reward);
     train_free(online);
     assert_int_equal(train_config_set(&other, "hidden", "16", &err), 0);
     online = begin(&other);
-    assert_int_equal(train_adopt(online, offline, &err), -1);
+    assert_int_equal(train_inherit(online, offline, &err), -1);
     train_free(online);
     train_free(offline);
     train_config_clear(&config);
@@ -203,7 +203,7 @@ static void test_a_table_cannot_be_taught(void **state)
     assert_int_equal(train_clone(train, &train_thresholds, 1, &rl_clone_default, &report, &err),
                      -1);
     assert_non_null(strstr(err.message, "qlearning"));
-    assert_int_equal(train_adopt(train, train, &err), -1);
+    assert_int_equal(train_inherit(train, train, &err), -1);
     train_free(train);
     train_config_clear(&config);
 }

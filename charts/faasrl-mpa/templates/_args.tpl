@@ -45,6 +45,7 @@
 {{- if $v.journal.enabled }}
 - --journal=/var/lib/faasrl-mpa/journal
 - --journal-max={{ $v.journal.maxMib }}
+{{- end }}
 {{- with $v.policy }}
 - {{ printf "--policy=%s" . | quote }}
 {{- end }}
