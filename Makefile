@@ -83,6 +83,7 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/.need-build
 ifeq ($(OPT),-O2)
 $(BUILD)/obj/pkg/sim/%.o: OPT := -O3
 $(BUILD)/obj/pkg/rl/%.o: OPT := -O3 -fno-math-errno -fno-trapping-math
+$(BUILD)/obj/tests/bench/blas.o: OPT := -O3 -fno-math-errno -fno-trapping-math # what it is held against
 endif
 
 $(LIB): $(LIB_OBJ)

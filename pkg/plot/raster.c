@@ -15,9 +15,10 @@ struct part { /* of the picture that a shape touches */
     size_t left, top, right, bottom;
 };
 
+/* What is no number becomes low. */
 static double clamp(double x, double low, double high)
 {
-    return x < low ? low : x > high ? high : x;
+    return x > low ? (x < high ? x : high) : low;
 }
 
 static struct part part_around(const struct raster *r, struct canvas_point a, struct canvas_point b,

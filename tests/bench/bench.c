@@ -185,12 +185,18 @@ static json_t *print(const struct figure *f)
 int main(int argc, char **argv)
 {
     const struct figure figures[] = {
-        bench_answer(),         bench_pod(),         bench_decide(),     bench_sim_mmc(),
-        bench_sim_replicas(),   bench_sim_memory(),  bench_sim_step(),   bench_sim_day(),
-        bench_policy_forward(), bench_net_samples(), bench_train_steps()};
+        bench_answer(),          bench_pod(),          bench_decide(),
+        bench_sim_mmc(),         bench_sim_replicas(), bench_sim_memory(),
+        bench_sim_memory_less(), bench_sim_step(),     bench_sim_day(),
+        bench_policy_forward(),  bench_net_samples(),  bench_train_steps(),
+        bench_train_sim_steps()};
+    struct figure nets[BENCH_NETS];
     cleanup_json json_t *all = json_array();
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)
         json_array_append_new(all, print(&figures[i]));
+    bench_nets(nets);
+    for (size_t i = 0; i < BENCH_NETS; i++)
+        json_array_append_new(all, print(&nets[i]));
     if (argc > 1 && json_dump_file(all, argv[1], JSON_INDENT(2)) < 0) {
         fprintf(stderr, "bench: cannot write %s\n", argv[1]);
         return 1;

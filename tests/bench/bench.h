@@ -18,6 +18,7 @@ double bench_heap_bytes(void);
 struct figure bench_sim_mmc(void);
 struct figure bench_sim_replicas(void);
 struct figure bench_sim_memory(void);
+struct figure bench_sim_memory_less(void);
 struct figure bench_sim_step(void);
 struct figure bench_sim_day(void);
 
@@ -25,5 +26,10 @@ struct figure bench_sim_day(void);
 struct figure bench_policy_forward(void);
 struct figure bench_net_samples(void);
 struct figure bench_train_steps(void);
+struct figure bench_train_sim_steps(void);
+
+/* blas.c */
+enum { BENCH_NETS = 10 };
+void bench_nets(struct figure out[BENCH_NETS]);
 
 #endif

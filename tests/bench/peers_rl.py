@@ -1,7 +1,7 @@
 """PPO elsewhere with the settings of bench_train_steps: 2 × 64 tanh, one environment, 200 steps, then 5 epochs of
 minibatches of 5. Prints JSON: peer → our figure → its value, by CPU time of one thread.
 
-Stable-Baselines3 learns CartPole as we do. RLtools has no options to choose from, only numbers, so that it learns its
+Stable-Baselines3 learns CartPole as we do, and our own environment through its Gymnasium binding. RLtools has no options to choose from, only numbers, so that it learns its
 own Pendulum; the networks and the number of their updates are the same."""
 import json
 import os
@@ -24,18 +24,23 @@ def cpu_s(work):
 
 
 def stable_baselines(steps=2000, predictions=2000):
+    import faasrl_env  # registers the environment
     import gymnasium
     import torch
     from stable_baselines3 import PPO
     torch.set_num_threads(1)
-    env = gymnasium.make("CartPole-v1")
-    model = PPO("MlpPolicy", env, learning_rate=3e-4, n_steps=200, batch_size=5, n_epochs=5, gamma=0.99,
-                gae_lambda=0.95, clip_range=0.2, ent_coef=0.01, vf_coef=0.05, normalize_advantage=False,
-                policy_kwargs={"net_arch": [64, 64]}, device="cpu", seed=1)
-    train_s = cpu_s(lambda: model.learn(steps))
-    seen, _ = env.reset(seed=1)
-    predict_s = cpu_s(lambda: [model.predict(seen, deterministic=True) for _ in range(predictions)])
-    return {"train_steps_per_s": steps / train_s, "policy_forward_us": predict_s / predictions * 1e6}
+
+    def model_of(name, **settings):
+        return PPO("MlpPolicy", gymnasium.make(name, **settings), learning_rate=3e-4, n_steps=200, batch_size=5,
+                   n_epochs=5, gamma=0.99, gae_lambda=0.95, clip_range=0.2, ent_coef=0.01, vf_coef=0.05,
+                   normalize_advantage=False, policy_kwargs={"net_arch": [64, 64]}, device="cpu", seed=1)
+
+    carts, functions = model_of("CartPole-v1"), model_of("faasrl/FaasScaling-v0", action_form="multidiscrete")
+    seen = carts.env.reset()[0]
+    return {"train_steps_per_s": steps / cpu_s(lambda: carts.learn(steps)),
+            "train_sim_steps_per_s": steps / cpu_s(lambda: functions.learn(steps)),
+            "policy_forward_us": cpu_s(lambda: [carts.predict(seen, deterministic=True)
+                                                for _ in range(predictions)]) / predictions * 1e6}
 
 
 def rltools(updates=250):

@@ -2,6 +2,7 @@
 #include "bench.h"
 
 #include "../unit/rl_worlds.h"
+#include "train/train.h"
 
 static void make_net(struct rl_net *net, size_t inputs, size_t outputs)
 {
@@ -54,26 +55,50 @@ struct figure bench_net_samples(void)
     return (struct figure){"net_samples_per_s", "/s", NULL, rate, NAN, 1.1e6, true};
 }
 
-/* CartPole at the papers' settings: one cart, 200 steps, then 5 epochs of minibatches of 5. */
-struct figure bench_train_steps(void)
+/* --- training at the papers' settings: 200 steps, then 5 epochs of minibatches of 5 -------------
+ */
+static double steps_per_s(const struct rl_world *world, int updates)
 {
-    enum { UPDATES = 250 };
-    struct carts c;
     struct rl_ppo_report report;
     struct error err;
-    carts_init(&c, 1, 1);
-    struct rl_ppo *ppo = rl_ppo_new(&rl_ppo_paper, &c.world, rl_all_rows, UPDATES, 1, &err);
+    struct rl_ppo *ppo = rl_ppo_new(&rl_ppo_paper, world, rl_all_rows, (size_t)updates, 1, &err);
     double t = bench_cpu_s();
-    for (int i = 0; i < UPDATES; i++) {
+    for (int i = 0; i < updates; i++) {
         while (!rl_ppo_is_full(ppo)) {
             rl_ppo_act(ppo);
-            carts_step(&c);
+            world->step(world->self);
             rl_ppo_see(ppo);
         }
         if (rl_ppo_update(ppo, &report, &err) < 0)
             abort();
     }
-    double rate = (double)rl_ppo_paper.horizon * UPDATES / (bench_cpu_s() - t);
+    double rate = (double)rl_ppo_paper.horizon * updates / (bench_cpu_s() - t);
     rl_ppo_free(ppo);
+    return rate;
+}
+
+/* CartPole: one cart. */
+struct figure bench_train_steps(void)
+{
+    struct carts c;
+    carts_init(&c, 1, 1);
+    double rate = steps_per_s(&c.world, 250);
     return (struct figure){"train_steps_per_s", "/s", NULL, rate, NAN, 25500, true};
+}
+
+/* Our own environment as it is when nothing is set: one function, decided on every 15 s, with all
+ * requests simulated. As in the binding, illegal options can be chosen. */
+struct figure bench_train_sim_steps(void)
+{
+    const char *settings[] = {NULL};
+    struct error err;
+    struct rl_world world;
+    struct sim *sim = sim_open("default", settings, &err);
+    if (sim == NULL)
+        abort();
+    train_world(sim, false, &world);
+    world.reset(world.self, 1);
+    double rate = steps_per_s(&world, 100);
+    sim_free(sim);
+    return (struct figure){"train_sim_steps_per_s", "/s", NULL, rate, NAN, NAN, true};
 }
