@@ -192,7 +192,7 @@ static const char *read_stroke(const char *code, double left, struct stroke *s)
     s->count = 0;
     while (*code && *code != ' ') {
         bool curve = *code == '~';
-        if (curve)
+        if (curve && s->count > 0)
             add_curve(s, point_at(code + 1, left), point_at(code + 3, left));
         else
             s->points[s->count++] = point_at(code, left);

@@ -95,18 +95,19 @@ static void draw_line(struct canvas *c, const struct canvas_point *points, size_
 }
 
 /* --- areas ----------------------------------------------------------------------------------- */
-enum { CUTS = 8 }; /* of a row of pixels, each looked at along its middle */
+enum { CUTS = 8 }; /* of a row of pixels, each looked at along its upper edge */
 
 /* Right of an edge that goes down is inside, right of one that goes up outside. What changes from a
  * pixel to the next is noted here; add_up makes the cover of it. */
 static void cover_edge(struct raster *r, struct canvas_point a, struct canvas_point b)
 {
-    double down = b.y > a.y ? 1 : -1, top = fmin(a.y, b.y), bottom = fmax(a.y, b.y);
-    double last = fmin(bottom, (double)r->height);
-    for (double cut = fmax(ceil(top * CUTS - 0.5), 0); (cut + 0.5) / CUTS < last; cut++) {
-        double y = (cut + 0.5) / CUTS;
+    double down = b.y > a.y ? 1 : -1, height = (double)r->height;
+    size_t cut = (size_t)ceil(clamp(fmin(a.y, b.y), 0, height) * CUTS);
+    size_t end = (size_t)ceil(clamp(fmax(a.y, b.y), 0, height) * CUTS);
+    for (; cut < end; cut++) {
+        double y = (double)cut / CUTS;
         double x = clamp(a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x), 0, (double)r->width - 2);
-        float *cover = &r->cover[(size_t)y * r->width + (size_t)x];
+        float *cover = &r->cover[cut / CUTS * r->width + (size_t)x];
         double behind = x - floor(x);
         cover[0] += (float)(down * (1 - behind) / CUTS);
         cover[1] += (float)(down * behind / CUTS);
