@@ -148,14 +148,14 @@ static int judge(const struct train_config *config, const struct train *train, u
     return result;
 }
 
-int tenants_judge(const struct tenants *tenants, const struct train *train, uint64_t seed,
-                  struct tenant_figures *out, struct error *err)
+int tenants_judge(const struct experiment_run *run, const struct tenants *tenants,
+                  const struct train *train, struct tenant_figures *out, struct error *err)
 {
     struct train_config config;
     int result = tenants_configure(tenants, &config, err);
-    config.world.clusters = JUDGED_EPISODES;
+    config.world.clusters = (int)run_episodes(run, JUDGED_EPISODES, 1);
     if (result == 0)
-        result = judge(&config, train, seed, out, err);
+        result = judge(&config, train, run->seed, out, err);
     train_config_clear(&config);
     return result;
 }

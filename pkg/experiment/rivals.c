@@ -14,9 +14,9 @@ static int learn_alone(struct experiment_run *run, struct tenants_lesson *lesson
         return -1;
     struct tenants together = lesson->who;
     together.alone = false;
-    int result = tenants_judge(&lesson->who, train, run->seed, out->alone, err);
+    int result = tenants_judge(run, &lesson->who, train, out->alone, err);
     if (result == 0)
-        result = tenants_judge(&together, train, run->seed, out->moved, err);
+        result = tenants_judge(run, &together, train, out->moved, err);
     train_free(train);
     tenants_curve_clear(&curve);
     return result;
@@ -30,7 +30,7 @@ static int learn_together(struct experiment_run *run, struct tenants_lesson *les
     struct train *train = tenants_learn(run, lesson, &curve, err);
     if (train == NULL)
         return -1;
-    int result = tenants_judge(&lesson->who, train, run->seed, out->together, err);
+    int result = tenants_judge(run, &lesson->who, train, out->together, err);
     train_free(train);
     tenants_curve_clear(&curve);
     return result;
@@ -50,7 +50,7 @@ int tenants_rivals(struct experiment_run *run, bool papers, size_t episodes, dou
     lesson.begin = half;
     lesson.end = end;
     if (learn_together(run, &lesson, out, err) < 0 ||
-        tenants_judge(&nobody_alone, NULL, run->seed, out->ensure_alone, err) < 0)
+        tenants_judge(run, &nobody_alone, NULL, out->ensure_alone, err) < 0)
         return -1;
-    return tenants_judge(&nobody, NULL, run->seed, out->ensure, err);
+    return tenants_judge(run, &nobody, NULL, out->ensure, err);
 }

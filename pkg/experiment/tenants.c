@@ -57,7 +57,8 @@ int tenants_configure(const struct tenants *t, struct train_config *out, struct 
     if (train_config_init(out, single ? "ppo" : t->algorithm, single ? "mappo" : NULL, err) < 0)
         return -1;
     out->threads = 1;
-    out->world.selfish = single;
+    /* Of the mean of 110 functions one decision is lost in the noise of all others. */
+    out->world.selfish = single || out->algorithm->shared;
     if (t->papers) {
         train_config_use_papers(out);
         out->mask = false; /* illegal actions are chosen, and cost */
@@ -76,8 +77,8 @@ void tenants_curve_clear(struct tenants_curve *curve)
     *curve = (struct tenants_curve){0};
 }
 
-static void curve_add(struct tenants_curve *c, const struct train *train,
-                      const struct train_report *report)
+void tenants_curve_add(struct tenants_curve *c, const struct train *train,
+                       const struct train_report *report)
 {
     c->rounds = xrealloc(c->rounds, c->count + 1, sizeof(*c->rounds));
     c->rewards = xrealloc(c->rewards, (c->count + 1) * c->functions, sizeof(*c->rewards));
@@ -95,7 +96,7 @@ static int learn(struct experiment_run *run, const struct tenants_lesson *l, str
     while (!train_is_done(train)) {
         if (train_round(train, &report, err) < 0)
             return -1;
-        curve_add(curve, train, &report);
+        tenants_curve_add(curve, train, &report);
         double share = fmin((double)report.episodes / (double)l->episodes, 1);
         if (run_progress(run, l->begin + share * (l->end - l->begin), err) < 0)
             return -1;
@@ -143,7 +144,7 @@ double tenants_converged(const struct tenants_curve *c, size_t function)
             rounds[i].reward = c->rewards[i * c->functions + function];
     }
     size_t took = train_converged(rounds, c->count, window(c), REST_SHARE);
-    return took > 0 ? (double)rounds[took - 1].episodes : 0;
+    return took > 0 && took < c->count ? (double)rounds[took - 1].episodes : NAN;
 }
 
 static double mean_reward(const struct tenants_curve *c, size_t first, size_t count)

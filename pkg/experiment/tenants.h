@@ -26,6 +26,8 @@ struct tenants_curve { /* how well it went, one round after the other */
     struct train_report *rounds;
     double *rewards; /* (count, functions): mean of each function's decisions */
 };
+void tenants_curve_add(struct tenants_curve *curve, const struct train *train,
+                       const struct train_report *report);
 void tenants_curve_clear(struct tenants_curve *curve);
 
 struct tenants_lesson {
@@ -40,8 +42,8 @@ struct tenants_lesson {
 struct train *tenants_learn(struct experiment_run *run, const struct tenants_lesson *lesson,
                             struct tenants_curve *curve, struct error *err);
 
-/* Episodes until the rewards of a function (TENANTS_MEAN: their mean) came to rest; all of them if
- * they did not before the end. */
+/* Episodes until the rewards of a function (TENANTS_MEAN: their mean) came to rest; NaN: they did
+ * not before the end. */
 #define TENANTS_MEAN SIZE_MAX
 double tenants_converged(const struct tenants_curve *curve, size_t function);
 /* Mean reward of the first four episodes of a curve; of the last twenty. */
@@ -60,9 +62,10 @@ struct tenant_figures { /* of one function in whole episodes of the likeliest ac
     double p99_ms, goal_ms, reward, cpu_utilization, violation_ratio;
     double replicas, cpu; /* means */
 };
-/* train NULL: by ENSURE. out has room for the functions. */
-int tenants_judge(const struct tenants *tenants, const struct train *train, uint64_t seed,
-                  struct tenant_figures *out, struct error *err);
+/* train NULL: by ENSURE. All who are judged in a run meet the same requests. out has room for the
+ * functions. */
+int tenants_judge(const struct experiment_run *run, const struct tenants *tenants,
+                  const struct train *train, struct tenant_figures *out, struct error *err);
 /* Means over functions. */
 double tenants_mean_utilization(const struct tenant_figures *figures, size_t count);
 double tenants_mean_reward(const struct tenant_figures *figures, size_t count);

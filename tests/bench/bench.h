@@ -31,5 +31,6 @@ struct figure bench_train_sim_steps(void);
 /* blas.c */
 enum { BENCH_NETS = 10 };
 void bench_nets(struct figure out[BENCH_NETS]);
+struct figure bench_train_five(void);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "../unit/rl_worlds.h"
 #include "train/train.h"
+#include "experiment/tenants.h"
 
 static void make_net(struct rl_net *net, size_t inputs, size_t outputs)
 {
@@ -101,4 +102,39 @@ struct figure bench_train_sim_steps(void)
     double rate = steps_per_s(&world, 100);
     sim_free(sim);
     return (struct figure){"train_sim_steps_per_s", "/s", NULL, rate, NAN, NAN, true};
+/* Seconds until five functions that begin with nothing have come to rest, on two cores. */
+static double train_five(const char *algorithm)
+{
+    enum { EPISODES = 400 };
+    struct tenants five = {algorithm, TENANT_KINDS, false, false};
+    struct tenants_curve curve = {.functions = TENANT_KINDS};
+    struct train_config config;
+    struct train_report report;
+    struct error err;
+    if (tenants_configure(&five, &config, &err) < 0)
+        abort();
+    config.episodes = EPISODES;
+    config.threads = 2;
+    config.world.threads = 2;
+    struct train *train = train_new(&config, &err);
+    while (!train_is_done(train)) {
+        if (train_round(train, &report, &err) < 0)
+            abort();
+        tenants_curve_add(&curve, train, &report);
+    }
+    double episodes = tenants_converged(&curve, TENANTS_MEAN), seconds = INFINITY;
+    for (size_t i = 0; i < curve.count && !((double)curve.rounds[i].episodes > episodes); i++)
+        seconds = curve.rounds[i].seconds;
+    bool rests = !isnan(episodes);
+    tenants_curve_clear(&curve);
+    train_free(train);
+    train_config_clear(&config);
+    return rests ? seconds : INFINITY;
+}
+
+/* Of MA-PPO and SIMPPO the slower one. */
+struct figure bench_train_five(void)
+{
+    double s = fmax(train_five("mappo"), train_five("simppo"));
+    return (struct figure){"train_5_functions_s", "s", NULL, s, NAN, 10, false};
 }
