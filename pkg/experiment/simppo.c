@@ -67,8 +67,9 @@ static const struct experiment_row rows[ROWS] = {
      EXPERIMENT_NO_AIM, 0, NULL},
     {"p99 together above p99 alone, mean", "ENSURE's ÷ SIMPPO's", "×", "21.4 ×",
      EXPERIMENT_AT_LEAST, 21.4,
-     "ENSURE staffs generously and keeps high cpu.shares for all, so that it loses little here. "
-     "SIMPPO's loss counts as 0.1 % at least."},
+     "ENSURE keeps all functions near 2,000 shares, so that all wait alike, and the platform has "
+     "the CPU that they need: its loss stays in tens of percent. SIMPPO's counts as 0.1 % at "
+     "least."},
     {"Episodes until rewards rest, from nothing", "5 functions", "episodes", NULL,
      EXPERIMENT_NO_AIM, 0, NULL},
     SIZE_ROWS("Reward drop when functions join or leave", "%", "3.0 %", 3.0,
@@ -183,10 +184,11 @@ const struct experiment experiment_simppo = {
         "The platform of srl-multitenant and our settings of learning, as the slides tell none. "
         "One "
         "policy decides for all functions by the state of each and the virtual agent, the sum of "
-        "all others. It learns with 5 functions; then others join until there are 110, and 60 "
-        "leave, and the same network goes on, 60 episodes each time. A node comes with each five "
-        "functions, so that each has as much room as before. The drop is that of the first four "
-        "episodes.",
+        "all others, and earns that function's own reward: of the mean of 110 functions one "
+        "decision would be lost in the noise of all others. It learns with 5 functions; then "
+        "others join until there are 110, and 60 leave, and the same network goes on, 60 episodes "
+        "each time. A node comes with each five functions, so that each has as much room as "
+        "before. The drop is that of the first four episodes.",
     .rows = rows,
     .row_count = ROWS,
     .x_label = "episodes",
