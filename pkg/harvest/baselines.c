@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* --- Fixed: what users asked for --------------------------------------------------------------- */
+/* --- Fixed: what users asked for ---------------------------------------------------------------
+ */
 static void ask_fixed(void *self, const struct harvest_view *view, double *wanted)
 {
     (void)self;
@@ -14,7 +15,8 @@ static void ask_fixed(void *self, const struct harvest_view *view, double *wante
 
 const struct harvest_manager harvest_fixed = {"Fixed", ask_fixed, NULL};
 
-/* --- the best there is: just what the input needs ----------------------------------------------- */
+/* --- the best there is: just what the input needs -----------------------------------------------
+ */
 static void ask_oracle(void *self, const struct harvest_view *view, double *wanted)
 {
     const struct harvest_workload *load = self;
@@ -26,7 +28,8 @@ static void ask_oracle(void *self, const struct harvest_view *view, double *want
 
 const struct harvest_manager harvest_oracle = {"oracle", ask_oracle, NULL};
 
-/* --- Greedy: a step down when something was idle, a step up when nearly nothing was ------------- */
+/* --- Greedy: a step down when something was idle, a step up when nearly nothing was -------------
+ */
 static void ask_greedy(void *self, const struct harvest_view *view, double *wanted)
 {
     const struct harvest_record *record = view->record;
@@ -35,28 +38,29 @@ static void ask_greedy(void *self, const struct harvest_view *view, double *want
     for (int k = 0; k < HARVEST_RESOURCES; k++) {
         double given = record->last_given[k];
         bool idle = record->last_peak[k] < SAFEGUARD_NEARLY * given;
-        double moved = idle ? fmax(given - c->step[k], c->step[k])
-                            : fmin(given + c->step[k], c->most[k]);
+        double moved =
+            idle ? fmax(given - c->step[k], c->step[k]) : fmin(given + c->step[k], c->most[k]);
         wanted[k] = record->done > 0 ? moved : view->user[k];
     }
 }
 
 const struct harvest_manager harvest_greedy = {"Greedy", ask_greedy, NULL};
 
-/* --- ENSURE: cores by latency ------------------------------------------------------------------ */
+/* --- ENSURE: cores by latency ------------------------------------------------------------------
+ */
 /* As the authors of FaaSRM rebuilt it: the mean latency of the last three invocations, looked at
  * every few of them; long functions move more carefully than short ones. What latency is expected
  * they took from the trace; nobody knows it beforehand, so that here it is the best mean so far, as
  * in pkg/recommend. */
-#define WINDOW    3
-#define DEGRADED  1.10
-#define LONG_S    5.0
-#define LONG_STEP 1.0
-#define LONG_WAIT 5 /* invocations between two looks */
+#define WINDOW     3
+#define DEGRADED   1.10
+#define LONG_S     5.0
+#define LONG_STEP  1.0
+#define LONG_WAIT  5 /* invocations between two looks */
 #define SHORT_STEP 2.0
 #define SHORT_WAIT 3
 
-struct watched { /* a function */
+struct watched {  /* a function */
     double cores; /* 0: what the user asked for */
     double latency_s[WINDOW];
     size_t seen, since; /* invocations; since the last look */

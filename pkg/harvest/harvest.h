@@ -17,7 +17,8 @@
 enum harvest_resource { HARVEST_CPU, HARVEST_MEMORY, HARVEST_RESOURCES };
 /* Amounts are double[HARVEST_RESOURCES]: cores, and MB. */
 
-/* --- invocations (workload.c) ------------------------------------------------------------------ */
+/* --- invocations (workload.c) ------------------------------------------------------------------
+ */
 struct harvest_demand { /* of one invocation, by its input */
     double fixed_s;     /* that no core makes shorter */
     double work_s;      /* core-seconds that spread over its cores */
@@ -56,7 +57,7 @@ struct harvest_workload {
 struct harvest_cluster {
     size_t workers;
     double capacity[HARVEST_RESOURCES]; /* of each */
-    double most[HARVEST_RESOURCES];     /* that a function may get; whole steps */
+    double most[HARVEST_RESOURCES];     /* that a function may get: 1 to 64 whole steps */
     double step[HARVEST_RESOURCES];
 };
 /* The paper's: 20 workers of 8 cores and 2 GB, functions of at most 8 cores and 512 MB; 10 workers
@@ -75,7 +76,8 @@ void harvest_workload_make(const struct harvest_workload_config *config,
                            struct harvest_workload *out);
 void harvest_workload_clear(struct harvest_workload *load);
 
-/* --- deciding ---------------------------------------------------------------------------------- */
+/* --- deciding ----------------------------------------------------------------------------------
+ */
 struct harvest_record { /* what the platform knows of a function */
     size_t arrived, done;
     double last_arrival_s;
@@ -111,7 +113,8 @@ struct harvest_manager {
     /* What is wanted for an invocation, in whole steps or the user's amount. */
     void (*decide)(void *self, const struct harvest_view *view, double *wanted);
     /* May be NULL. The record knows of it already. */
-    void (*done)(void *self, const struct harvest_view *view, const struct harvest_outcome *outcome);
+    void (*done)(void *self, const struct harvest_view *view,
+                 const struct harvest_outcome *outcome);
 };
 
 /* --- running it (run.c) -------------------------------------------------------------------------
@@ -121,7 +124,8 @@ void harvest_run(const struct harvest_cluster *cluster, const struct harvest_wor
                  const struct harvest_manager *manager, void *self,
                  struct harvest_outcome *outcomes);
 
-/* --- what came of it (summary.c) ---------------------------------------------------------------- */
+/* --- what came of it (summary.c) ----------------------------------------------------------------
+ */
 struct harvest_summary {
     double mean_rfet, p98_rfet, p98_execution_s;
     double harvested, accelerated; /* shares of all; accelerated: a slowdown below 1 */
@@ -132,7 +136,8 @@ struct harvest_summary harvest_summarise(const struct harvest_outcome *outcomes,
 /* The least of them that so large a share does not exceed; sorts them. NaN: there are none. */
 double harvest_quantile(double *values, size_t count, double share);
 
-/* --- managers to compare with (baselines.c) ----------------------------------------------------- */
+/* --- managers to compare with (baselines.c) -----------------------------------------------------
+ */
 extern const struct harvest_manager harvest_fixed;  /* the user's amounts; self: NULL */
 extern const struct harvest_manager harvest_greedy; /* a step with the last usage; self: NULL */
 extern const struct harvest_manager harvest_ensure; /* cores by latency; self: harvest_ensure_new */

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#define LEAST_REWARD  (-10.0)
-#define SHORT_S       1.0 /* waiting is not counted against less */
-#define OPTION_SIZE   12
-#define STATE_SIZE    14
-#define MOST_OPTIONS  64 /* of a resource */
+#define LEAST_REWARD (-10.0)
+#define SHORT_S      1.0 /* waiting is not counted against less */
+#define OPTION_SIZE  14
+#define STATE_SIZE   16
+#define MOST_OPTIONS 64 /* of a resource */
 
 struct harvest_policy {
     bool safeguard;
@@ -21,7 +21,8 @@ double harvest_reward(const struct harvest_outcome *o)
     return fmax(-(harvest_rfet(o) + o->wait_s / fmax(o->user_s, SHORT_S)), LEAST_REWARD);
 }
 
-/* --- what is seen ------------------------------------------------------------------------------ */
+/* --- what is seen ------------------------------------------------------------------------------
+ */
 enum way { BY_LEARNING, BY_SCORE, BY_CHANCE };
 
 struct run {
@@ -31,7 +32,7 @@ struct run {
     const struct rl_net *actor; /* or only scores */
     struct rl_work work;
     struct random random;
-    struct safeguard (*guards)[HARVEST_RESOURCES]; /* (functions) */
+    struct safeguard (*guards)[HARVEST_RESOURCES];          /* (functions) */
     struct safeguard_options (*options)[HARVEST_RESOURCES]; /* (invocations) they began with */
     size_t *decisions;                                      /* (invocations) */
 };
@@ -55,6 +56,12 @@ static void look(const struct harvest_view *view, float *to)
     to[5] = log_scale(record->first_execution_s);
 }
 
+/* How much of what it had the last one used. */
+static float used_share(const struct harvest_record *record, int k)
+{
+    return record->done > 0 ? (float)(record->last_peak[k] / record->last_given[k]) : 0;
+}
+
 static void look_at_option(const struct harvest_view *view, const struct safeguard *guard, int k,
                            double option, float *to)
 {
@@ -65,7 +72,9 @@ static void look_at_option(const struct harvest_view *view, const struct safegua
     to[8] = (float)(view->record->mean_peak[k] / most);
     to[9] = (float)(guard->highest_peak / most);
     to[10] = (float)(view->record->last_peak[k] / most);
-    to[11] = (float)(option / most);
+    to[11] = used_share(view->record, k);
+    to[12] = (float)(option / most);
+    to[13] = (float)((option - guard->highest_peak) / most);
 }
 
 static void look_at_all(const struct harvest_view *view, const struct safeguard_options *options,
@@ -74,15 +83,17 @@ static void look_at_all(const struct harvest_view *view, const struct safeguard_
     look(view, to);
     for (int k = 0; k < HARVEST_RESOURCES; k++) {
         double most = view->cluster->most[k];
-        float *of = to + 6 + 4 * k;
+        float *of = to + 6 + 5 * k;
         of[0] = (float)(view->user[k] / most);
         of[1] = (float)(view->record->mean_peak[k] / most);
         of[2] = (float)(options[k].low / most);
         of[3] = (float)(options[k].high / most);
+        of[4] = used_share(view->record, k);
     }
 }
 
-/* --- choosing ---------------------------------------------------------------------------------- */
+/* --- choosing ----------------------------------------------------------------------------------
+ */
 static struct safeguard_options find_options(const struct run *r, const struct harvest_view *view,
                                              int k)
 {
@@ -123,8 +134,8 @@ static void decide(void *self, const struct harvest_view *view, double *wanted)
         options[k] = find_options(r, view, k);
         heads.options[k] = options[k].count;
         for (size_t i = 0; i < options[k].count; i++)
-            look_at_option(view, &r->guards[view->function][k], k,
-                           safeguard_option(&options[k], i), rows[heads.total++]);
+            look_at_option(view, &r->guards[view->function][k], k, safeguard_option(&options[k], i),
+                           rows[heads.total++]);
     }
     choose(r, view, &heads, rows[0], action);
     for (int k = 0; k < HARVEST_RESOURCES; k++)
@@ -155,7 +166,8 @@ static void run(struct run *r, const struct harvest_cluster *cluster,
     free(r->decisions);
 }
 
-/* --- the policy -------------------------------------------------------------------------------- */
+/* --- the policy --------------------------------------------------------------------------------
+ */
 struct harvest_policy *harvest_policy_new(const struct rl_ppo_config *config, bool safeguard,
                                           size_t updates, uint64_t seed, struct error *err)
 {
@@ -188,9 +200,7 @@ int harvest_policy_train(struct harvest_policy *p, const struct harvest_cluster 
 void harvest_policy_run(const struct harvest_policy *p, const struct harvest_cluster *cluster,
                         const struct harvest_workload *load, struct harvest_outcome *outcomes)
 {
-    struct run r = {.way = BY_SCORE,
-                    .safeguard = p->safeguard,
-                    .actor = rl_score_actor(p->score)};
+    struct run r = {.way = BY_SCORE, .safeguard = p->safeguard, .actor = rl_score_actor(p->score)};
     run(&r, cluster, load, outcomes);
 }
 

@@ -17,16 +17,17 @@ struct run {
     const struct harvest_manager *manager;
     void *self;
     struct harvest_outcome *outcomes;
-    struct harvest_record *records;            /* (functions) */
-    double (*free)[HARVEST_RESOURCES];         /* (workers) */
-    double (*wanted)[HARVEST_RESOURCES];       /* (invocations) */
-    struct running *heap;                      /* the next to end comes first */
+    struct harvest_record *records;      /* (functions) */
+    double (*free)[HARVEST_RESOURCES];   /* (workers) */
+    double (*wanted)[HARVEST_RESOURCES]; /* (invocations) */
+    struct running *heap;                /* the next to end comes first */
     size_t heap_count;
     size_t *queue; /* of invocations that wait, in the order of arrival */
     size_t queue_first, queue_end;
 };
 
-/* --- the next to end --------------------------------------------------------------------------- */
+/* --- the next to end ---------------------------------------------------------------------------
+ */
 static bool is_earlier(const struct running *a, const struct running *b)
 {
     return a->end_s != b->end_s ? a->end_s < b->end_s : a->invocation < b->invocation;
@@ -55,7 +56,8 @@ static struct running heap_pop(struct run *r)
     return first;
 }
 
-/* --- finding a place --------------------------------------------------------------------------- */
+/* --- finding a place ---------------------------------------------------------------------------
+ */
 static const struct harvest_function *function_of(const struct run *r, size_t i)
 {
     return &r->load->functions[r->load->invocations[i].function];
@@ -134,7 +136,8 @@ static bool place(struct run *r, size_t i, double now_s)
     return true;
 }
 
-/* --- what happens ------------------------------------------------------------------------------ */
+/* --- what happens ------------------------------------------------------------------------------
+ */
 static struct harvest_view view_of(const struct run *r, size_t i)
 {
     const struct harvest_invocation *v = &r->load->invocations[i];
@@ -224,8 +227,8 @@ void harvest_run(const struct harvest_cluster *cluster, const struct harvest_wor
     for (size_t w = 0; w < cluster->workers; w++)
         memcpy(r.free[w], cluster->capacity, sizeof(*r.free));
     for (size_t next = 0; next < n || r.heap_count > 0;) {
-        bool ends = r.heap_count > 0 &&
-                    (next == n || r.heap[0].end_s <= load->invocations[next].arrival_s);
+        bool ends =
+            r.heap_count > 0 && (next == n || r.heap[0].end_s <= load->invocations[next].arrival_s);
         if (ends)
             end(&r);
         else

@@ -1,5 +1,5 @@
-/* FaaSRM's safeguard: how much of one resource a function may get, so that what is taken from it was
- * idle and what it needs comes back at once.
+/* FaaSRM's safeguard: how much of one resource a function may get, so that what is taken from it
+ * was idle and what it needs comes back at once.
  *
  * The same rule for every resource, each by itself, in any unit:
  *

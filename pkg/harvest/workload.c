@@ -1,5 +1,5 @@
-/* Functions and invocations like those of Azure Functions in 2019. Where a number is published it is
- * taken; what nobody measured is chosen here once, and docs/harvest.md says so. */
+/* Functions and invocations like those of Azure Functions in 2019. Where a number is published it
+ * is taken; what nobody measured is chosen here once, and docs/harvest.md says so. */
 #include "harvest/harvest.h"
 
 #include "base/random.h"
@@ -38,7 +38,8 @@ const struct harvest_workload_config harvest_azure = {
 const struct harvest_workload_config harvest_applications = {
     .functions = 10, .invocations = 268, .occupancy = 0.5, .noise_low = 0.9, .noise_high = 1.28};
 
-/* --- one invocation ---------------------------------------------------------------------------- */
+/* --- one invocation ----------------------------------------------------------------------------
+ */
 double harvest_execution_s(const struct harvest_demand *d, const double *given)
 {
     double time_s = d->fixed_s + d->work_s / fmin(given[HARVEST_CPU], d->parallelism);
@@ -70,7 +71,8 @@ static struct harvest_demand draw_demand(const struct harvest_function *f,
     };
 }
 
-/* --- functions --------------------------------------------------------------------------------- */
+/* --- functions ---------------------------------------------------------------------------------
+ */
 static double draw_burr(struct random *random)
 {
     double above = 1 - random_uniform(random); /* in (0, 1] */
@@ -104,7 +106,8 @@ static void draw_function(struct harvest_function *f, const struct harvest_clust
     draw_user(f, c, random);
 }
 
-/* --- arrivals ---------------------------------------------------------------------------------- */
+/* --- arrivals ----------------------------------------------------------------------------------
+ */
 /* How many invocations each function has: by popularity, all of them together as asked for. */
 static size_t *draw_counts(const struct harvest_workload *load, struct random *random)
 {
@@ -118,7 +121,7 @@ static size_t *draw_counts(const struct harvest_workload *load, struct random *r
         counts[i] = (size_t)((double)load->invocation_count * weights[i] / sum);
         left -= counts[i];
     }
-    for (size_t i = 0; left > 0; i = (i + 1) % n, left--)
+    for (size_t i = 0; i < n && left > 0; i++, left--) /* less than one was cut off each */
         counts[i]++;
     return counts;
 }

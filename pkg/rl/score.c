@@ -10,7 +10,7 @@ const struct rl_ppo_config rl_score_default = {
     .actor_rate = 1e-3,
     .critic_rate = 1e-3,
     .rate_end = 0.1,
-    .gamma = 0.9,
+    .gamma = 0.95,
     .lambda = 0.9,
     .clip = 0.2,
     .entropy = 0.01,
@@ -262,10 +262,9 @@ static void learn_value(struct rl_score *s, const struct batch *b, struct rl_ppo
     const float *values = rl_net_forward(l->net, l->in, b->count, &l->work);
     for (size_t i = 0; i < b->count; i++) {
         const struct decision *d = &s->decisions[b->samples[i]];
-        report->value_loss += rl_value_loss(values[i], d->value, d->value + d->advantage,
-                                            s->config.value_clip,
-                                            s->config.critic_weight / (double)b->count,
-                                            &l->d_out[i]);
+        report->value_loss +=
+            rl_value_loss(values[i], d->value, d->value + d->advantage, s->config.value_clip,
+                          s->config.critic_weight / (double)b->count, &l->d_out[i]);
     }
     rl_net_backward(l->net, &l->work, l->d_out, l->gradient);
 }

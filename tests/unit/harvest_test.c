@@ -21,8 +21,7 @@ static const struct harvest_cluster one_worker = {
 /* --- the model --- */
 static void test_execution_time_by_hand(void **state)
 {
-    const struct harvest_demand d = {
-        .fixed_s = 1, .work_s = 6, .parallelism = 3, .memory_mb = 128};
+    const struct harvest_demand d = {.fixed_s = 1, .work_s = 6, .parallelism = 3, .memory_mb = 128};
     const struct {
         double given[2], time_s, peak[2];
     } cases[] = {
@@ -172,8 +171,7 @@ static void test_memory_is_waited_for_too(void **state)
     struct harvest_workload load = {s.functions, s.invocations, 2, 3, 100};
     (void)state;
     for (size_t i = 0; i < 3; i++)
-        s.invocations[i] =
-            (struct harvest_invocation){0, (double)i, {0, 10, 1, 64}, 1, 10};
+        s.invocations[i] = (struct harvest_invocation){0, (double)i, {0, 10, 1, 64}, 1, 10};
     harvest_run(&little, &load, &scripted, &s, s.outcomes);
     check_outcome(&s.outcomes[1], 1, 0, 10);
     check_outcome(&s.outcomes[2], 1, 8, 10);
@@ -212,7 +210,8 @@ static void test_greedy_moves_by_a_step(void **state)
     }
 }
 
-static double ask_ensure(struct harvest_ensure *e, const struct harvest_view *view, double latency_s)
+static double ask_ensure(struct harvest_ensure *e, const struct harvest_view *view,
+                         double latency_s)
 {
     const struct harvest_outcome o = {.execution_s = latency_s};
     double wanted[HARVEST_RESOURCES];
@@ -233,7 +232,7 @@ static void test_ensure_adds_cores_when_it_got_slower(void **state)
     assert_near(ask_ensure(e, &view, 1.0), 2, 0);
     assert_near(ask_ensure(e, &view, 1.09), 2, 0);
     assert_near(ask_ensure(e, &view, 1.11), 4, 0); /* 10 % slower than its best */
-    view.free[HARVEST_CPU] = 2; /* the platform has none left: others need it */
+    view.free[HARVEST_CPU] = 2;                    /* the platform has none left: others need it */
     assert_near(ask_ensure(e, &view, 1.0), 2, 0);
     harvest_ensure_free(e);
 }
@@ -266,8 +265,7 @@ static void check_capacity(const struct harvest_workload *load, const struct har
         double cores = o[i].given[HARVEST_CPU], memory_mb = o[i].given[HARVEST_MEMORY];
         changes[2 * i] = (struct change){start_s, cores, memory_mb};
         /* a little earlier: times are sums of others */
-        changes[2 * i + 1] =
-            (struct change){start_s + o[i].execution_s - 1e-7, -cores, -memory_mb};
+        changes[2 * i + 1] = (struct change){start_s + o[i].execution_s - 1e-7, -cores, -memory_mb};
     }
     qsort(changes, 2 * n, sizeof(*changes), compare_changes);
     for (size_t i = 0; i < 2 * n; i++) {
