@@ -14,6 +14,7 @@ static const struct experiment *const all[] = {
     &experiment_mappo,
     &experiment_simppo,
     &experiment_faasrm,
+    &experiment_aware,
     NULL,
 };
 

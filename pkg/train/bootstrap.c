@@ -23,15 +23,18 @@ static void move(const struct sim_dimension *dimension, const uint8_t *mask, int
     *option = mask[wanted] ? wanted : hold;
 }
 
-static int want_memory(const double *f)
-{
-    double used = f[SIM_MEMORY_UTILIZATION];
-    return used > FULL ? 1 : used < HALF_EMPTY && used > 0 ? -1 : 0;
-}
-
 static bool is_slow(const double *f, double share)
 {
     return f[SIM_LATENCY_MS] > share * f[SIM_GOAL_MS] || f[SIM_VIOLATION_RATIO] > MAY_BE_LATE;
+}
+
+/* A replica that was killed for memory shows little of it: what is slow may have been. */
+static int want_memory(const double *f)
+{
+    double used = f[SIM_MEMORY_UTILIZATION];
+    if (used > FULL || is_slow(f, 1))
+        return 1;
+    return used < HALF_EMPTY && used > 0 ? -1 : 0;
 }
 
 static bool is_idle(const double *f)
