@@ -6,10 +6,14 @@
 
 #define SCALE      20.0 /* so that rewards stay within a few units */
 #define LINEAR     4.0  /* cost beyond it counts by its logarithm */
-#define ALLOWED    0.9  /* of the allowed late requests: what may be spent, */
-#define FREE       1.0  /* and so many for a beginning in which nothing is known */
-#define PRICE      3.0  /* of as many late requests again, in times the needed CPU */
-#define PRICE_LATE 0.15 /* of those that may be */
+/* The price of as many late requests as are allowed, in times the needed CPU: little at first, more
+ * from a share of them on that is spent. One step's is bounded, or a single bad one would drown the
+ * rest. */
+#define PRICE_LEAST 0.2
+#define PRICE_MORE  2.0
+#define SPENT_FROM  0.5
+#define PRICE_MOST  12.0
+#define FEW         3.0 /* allowed late requests of an episode: with fewer, as if there were so many */
 #define REFERENCE_S 60.0
 
 struct pupil { /* one function */
@@ -18,7 +22,7 @@ struct pupil { /* one function */
     struct trace trace;
     double needed_milli;
     double late_per_step; /* that the goal allows */
-    double late, requests, over;
+    double late, requests;
     double cost, reward; /* sums for the figures */
     double all_cost;     /* sum over the episode */
 };
@@ -92,8 +96,9 @@ static int draw_function(struct lesson *l, size_t i, double span_s, struct error
     };
     p->needed_milli = needed_milli(l, f, f->goal_ms);
     double requests = trace_requests(w) / trace_span_s(w) * l->config->interval_s;
-    p->late_per_step = fmax(requests, 0.05) * (1 - l->spec.latency_percentile / 100);
-    p->late = p->requests = p->over = p->all_cost = 0;
+    double allowed = requests * (1 - l->spec.latency_percentile / 100);
+    p->late_per_step = fmax(allowed, FEW / (double)l->config->episode_steps);
+    p->late = p->requests = p->all_cost = 0;
     return 0;
 }
 
@@ -152,18 +157,18 @@ static void reward(struct lesson *l, size_t i)
 {
     struct pupil *p = &l->pupils[i];
     const struct cluster_stats *stats = trial_interval(l->trial, i);
-    double late = (double)(stats->late + stats->lost), over = p->over;
+    double late = (double)(stats->late + stats->lost);
     double cost = stats->requested_cpu_s * 1000 / stats->span_s / p->needed_milli;
-    double allowed = ALLOWED * (1 - l->spec.latency_percentile / 100);
     p->late += late;
     p->requests += (double)stats->arrived;
-    p->over = fmax(p->late - allowed * p->requests - FREE, 0);
+    double allowed = (1 - l->spec.latency_percentile / 100) * p->requests;
+    double spent = p->late / fmax(allowed, FEW);
+    double price = PRICE_LEAST + PRICE_MORE * fmin(fmax(spent - SPENT_FROM, 0), 1);
     p->cost += cost;
     p->all_cost += cost;
     if (cost > LINEAR)
         cost = LINEAR * (1 + log(cost / LINEAR));
-    double price = (PRICE * (p->over - over) + PRICE_LATE * late) / p->late_per_step;
-    *p->row.reward = (float)(-(cost + fmax(fmin(price, 400), -400)) / SCALE);
+    *p->row.reward = (float)(-(cost + fmin(price * late / p->late_per_step, PRICE_MOST)) / SCALE);
     p->reward += *p->row.reward;
 }
 

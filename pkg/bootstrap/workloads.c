@@ -6,7 +6,8 @@
 
 #define SLOT_S     5.0
 #define MAX_CORES  6.0  /* that a function keeps busy on average, */
-#define MAX_RATE   60.0 /* and its mean rate: more of the same teaches little */
+#define MAX_RATE   30.0 /* and its mean rate: more of the same teaches little */
+#define PEAK_CORES 10.0 /* at its highest: what cannot be had teaches nothing */
 #define TURN       6.283185307179586
 
 double bootstrap_between(struct random *random, double low, double high)
@@ -49,7 +50,7 @@ static void daily(const struct shape *s)
 static void bursts(const struct shape *s)
 {
     double every_s = bootstrap_factor(s->random, 240, 3600), times = bootstrap_factor(s->random, 2.5, 60);
-    double length_s = fmin(bootstrap_factor(s->random, 10, 300), every_s / 2);
+    double length_s = fmin(bootstrap_factor(s->random, 20, 300), every_s / 2);
     double spread = random_uniform(s->random) < 0.5 ? 0 : bootstrap_between(s->random, 0, 0.7);
     bool regular = random_uniform(s->random) < 0.3;
     add(s, 0, INFINITY, 1);
@@ -112,7 +113,15 @@ static double mean_of(const struct shape *s)
     double sum = 0;
     for (size_t i = 0; i < s->count; i++)
         sum += s->rates[i];
-    return sum / (double)s->count;
+    return fmax(sum / (double)s->count, 1e-3);
+}
+
+static double peak_of(const struct shape *s)
+{
+    double most = 1e-3;
+    for (size_t i = 0; i < s->count; i++)
+        most = fmax(most, s->rates[i]);
+    return most;
 }
 
 /* --- a function ------------------------------------------------------------------------------ */
@@ -136,7 +145,8 @@ int bootstrap_workload(struct random *random, double span_s, struct trace *out, 
     s.rates = xcalloc(s.count, sizeof(*s.rates));
     for (int parts = random_uniform(random) < 0.3 ? 2 : 1; parts > 0; parts--)
         shapes[random_below(random, ARRAY_LEN(shapes))](&s);
-    double scale = draw_rate(random, trace_mean_cpu_ms(f) / 1000) / fmax(mean_of(&s), 1e-3);
+    double mean_s = trace_mean_cpu_ms(f) / 1000;
+    double scale = fmin(draw_rate(random, mean_s) / mean_of(&s), PEAK_CORES / mean_s / peak_of(&s));
     for (size_t i = 0; i < s.count; i++)
         s.rates[i] *= scale * SLOT_S;
     free(f->counts);

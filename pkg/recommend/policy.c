@@ -5,7 +5,7 @@
 #include <string.h>
 
 const struct policy_head_info recommend_policy_heads[POLICY_HEAD_COUNT] = {
-    [POLICY_LATE] = {"late", 4, {0.4, 0.6, 0.8, 0.95}, 2},
+    [POLICY_LATE] = {"late", 4, {0.4, 0.6, 0.8, 0.95}, 1},
     [POLICY_RISK] = {"risk", 5, {0, 0.15, 0.3, 0.6, 1.2}, 2},
     [POLICY_MARGIN] = {"margin", 4, {0, 0.1, 0.25, 0.5}, 1},
     [POLICY_CPU] = {"cpu", 7, {0.8, 0.9, 1, 1.1, 1.25, 1.5, 2}, 2},

@@ -5,7 +5,11 @@
 
 #include <stdio.h>
 
-#define KEEP 1.08 /* a change of replicas must save more than this */
+#define KEEP       1.08 /* a change of replicas must save more than this */
+#define CAREFUL_AT 0.8  /* of the allowed late requests spent: from there on CPU grows */
+#define CAREFUL    0.5  /* by this for as many again, */
+#define MOST_CARE  0.5  /* of them at most: what a first burst has cost cannot be bought back */
+#define FEW        3    /* allowed late requests: fewer say little */
 
 static void *ppo_create(double memory_s, const double *params)
 {
@@ -41,6 +45,17 @@ struct plan {
 static double value_of(const struct plan *plan, enum policy_head head)
 {
     return recommend_policy_heads[head].values[plan->choices[head]];
+}
+
+/* How much of the allowed late requests is spent. What is gone makes careful. */
+static double spent(const struct ppo *p, const struct look *l)
+{
+    return p->late / fmax((1 - l->quantile) * p->requests, FEW);
+}
+
+static double care(double spent_share)
+{
+    return 1 + CAREFUL * clamp(spent_share - CAREFUL_AT, 0, MOST_CARE);
 }
 
 static double cost_of(struct sizing_choice c)
@@ -120,11 +135,12 @@ static void propose(struct ppo *p, struct plan *plan, struct recommendation *out
 {
     const struct look *l = plan->look;
     char situation[208];
-    plan->ready =
-        recommend_readiness_choose(p->readiness, 1 - l->quantile, value_of(plan, POLICY_RISK));
+    double gone = spent(p, l), left = clamp(2 * (1 - gone), 0, 1);
+    plan->ready = recommend_readiness_choose(p->readiness, 1 - l->quantile,
+                                             left * value_of(plan, POLICY_RISK));
     plan->rate = fmax(p->level * (1 + value_of(plan, POLICY_MARGIN)) + l->rate - l->came,
                       plan->ready.rate);
-    plan->factor = exp(p->trim) * value_of(plan, POLICY_CPU);
+    plan->factor = exp(p->trim) * care(gone) * value_of(plan, POLICY_CPU);
     p->aim = value_of(plan, POLICY_LATE);
     p->planned_rate = plan->rate;
     struct sizing_choice best = choose(p, plan);

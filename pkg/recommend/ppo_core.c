@@ -6,12 +6,13 @@
 #define SLOW_LEVEL_S 600.0
 #define PLANNED_LATE 0.7 /* of the allowed late requests: what the model plans for */
 #define TRIM_STEP    0.1 /* of its logarithm, for one late request or as many as are allowed */
-#define TRIM_UP      0.2 /* at most in one interval */
+#define TRIM_UP      0.4 /* at most in one interval */
 #define TRIM_DOWN    0.03
 #define TRIM_LEAST   -0.9
 #define TRIM_MOST    1.1
 #define AIM_LEAST    0.1
 #define HELPLESS     0.9  /* of the goal: a demand that leaves no time to wait */
+#define FEW          2    /* requests that may be late: of more it is not one that is looked at */
 #define SETTLES_S    40.0 /* after a surprise: until then its requests are still being answered */
 #define SPENT_S      14400.0
 
@@ -105,7 +106,7 @@ static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
     double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
     double aim = fmax(p->aim - p->lost / fmax((1 - l->quantile) * p->requests, 1), AIM_LEAST);
     if (!recommend_latency_known(l->seen) || is_surprised(p, l) ||
-        l->ready < l->seen->replicas_wanted || tail_s > HELPLESS * l->goal_s)
+        l->ready < l->seen->replicas_wanted || (allowed < FEW && tail_s > HELPLESS * l->goal_s))
         return;
     double step = TRIM_STEP * (p->late_now - aim * allowed) / fmax(1, allowed);
     p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, TRIM_UP), TRIM_LEAST, TRIM_MOST);

@@ -3,12 +3,15 @@
  * for one decision; a function's demand changes slowly, so that the answers hold for long. */
 #include "recommend/internal.h"
 
-#define POINTS      120
-#define PER_OCTAVE  4
+#define POINTS      90
+#define PER_OCTAVE  3
 #define LOWEST      1e-3 /* requests per second of the first point */
 #define MOVED       0.04 /* of its demand, after which the answers are asked for anew */
-#define EXACT       0.01 /* of a size */
+#define EXACT       0.02 /* of a size */
+#define NEAR        1.08 /* times what it was before: where the search begins */
+#define FAR         1.5  /* and how it goes on */
 #define STABLE      0.95 /* of a replica's CPU in use, at most */
+#define TRIMMED     0.8  /* the same where the model is corrected downwards */
 #define HOPELESS    0.1  /* of the allowed late requests, beyond those that no CPU can help */
 #define LEAST_MILLI 5.0
 #define BEYOND      64 /* times the largest size: where the table ends */
@@ -18,6 +21,7 @@ struct sizing {
     struct sizing_task task;
     double late;          /* that is planned for */
     double milli[POINTS]; /* NaN: not asked yet */
+    double before[POINTS]; /* what was said of the demand before this one; 0: nothing */
     double cost[POINTS];
 };
 
@@ -51,8 +55,11 @@ void recommend_sizing_set(struct sizing *s, const struct sizing_task *t)
     if (same)
         return;
     s->task = *t;
-    for (size_t i = 0; i < POINTS; i++)
+    for (size_t i = 0; i < POINTS; i++) {
+        if (isfinite(s->milli[i]))
+            s->before[i] = s->milli[i];
         s->milli[i] = s->cost[i] = NAN;
+    }
     struct queue_load alone = load_of(t, 0);
     double hopeless = recommend_queue_late(&alone, t->size.max / 1000);
     s->late = fmax(t->allowed * t->late, hopeless + t->allowed * HOPELESS);
@@ -66,13 +73,21 @@ static bool enough(const struct sizing *s, double rate, double milli)
            recommend_queue_late(&load, milli / 1000) <= s->late;
 }
 
-static double ask(const struct sizing *s, double rate)
+/* From what it was before, or is for a neighbouring rate, it is never far. */
+static double ask(const struct sizing *s, double rate, double guess)
 {
-    double low = LEAST_MILLI, high = s->task.size.max * BEYOND;
-    if (enough(s, rate, low))
-        return low;
-    if (!enough(s, rate, high))
-        return INFINITY;
+    double most = s->task.size.max * BEYOND;
+    double high = clamp(guess * NEAR, LEAST_MILLI, most), low = fmax(high / NEAR, LEAST_MILLI);
+    while (!enough(s, rate, high)) {
+        if (high >= most)
+            return INFINITY;
+        low = high;
+        high = fmin(high * FAR, most);
+    }
+    while (low < high && enough(s, rate, low)) {
+        high = low;
+        low = fmax(low / FAR, LEAST_MILLI);
+    }
     while (high > low * (1 + EXACT)) {
         double middle = sqrt(low * high);
         if (enough(s, rate, middle))
@@ -98,9 +113,16 @@ static double place_of(double rate, size_t *point)
 
 static double milli_at(struct sizing *s, size_t point)
 {
-    if (isnan(s->milli[point]))
-        s->milli[point] = ask(s, rate_at(point));
-    return s->milli[point];
+    if (!isnan(s->milli[point]))
+        return s->milli[point];
+    double guess = s->before[point];
+    for (size_t near = 1; !(guess > 0) && near <= PER_OCTAVE; near++) {
+        if (point >= near && isfinite(s->milli[point - near]))
+            guess = s->milli[point - near];
+        else if (point + near < POINTS && isfinite(s->milli[point + near]))
+            guess = s->milli[point + near];
+    }
+    return s->milli[point] = ask(s, rate_at(point), guess > 0 ? guess : s->task.size.max / 4);
 }
 
 /* Straight between logarithms. */
@@ -115,7 +137,7 @@ double recommend_sizing_milli(struct sizing *s, double rate, double factor)
     const struct pod_size *size = &s->task.size;
     double part = place_of(rate, &point);
     double milli = factor * between(milli_at(s, point), milli_at(s, point + 1), part);
-    milli = fmax(milli, rate * s->task.mean_s * 1000 / STABLE);
+    milli = fmax(milli, rate * s->task.mean_s * 1000 / (factor < 1 ? TRIMMED : STABLE));
     return milli > size->max * (1 + SLACK) ? INFINITY : clamp(milli, size->min, size->max);
 }
 
