@@ -1,5 +1,6 @@
 """The measuring side: pods of a given size and number on the local cluster, load on them, and what
 the clients, the pods and the kernel saw."""
+import collections
 import dataclasses
 import math
 import os
@@ -21,18 +22,22 @@ import harness  # noqa: E402  (its place is only known now)
 NAMESPACE = "fidelity"
 OUT = ROOT / "build/fidelity"
 LOAD, SPIN = ROOT / "build/load", ROOT / "build/spin"
-REQUESTS, SHORTEST_S, LONGEST_S = 1200, 14, 28  # of a point in a round
-CALIBRATION_S = 12
+SPAN_S = 20  # of a point in a round
+CALIBRATION_S = 10
 # What makes a measurement worthless, so that it is made again, a few times at most: others used this
 # share of the cores, or the cores were slower than at their best by this share.
-BUSY, SLOW, TRIES = 0.15, 0.03, 3
-QUANTILES = [share / 50 for share in range(50)] + [0.99, 1]
+BUSY, SLOW, TRIES = 0.15, 0.10, 2
+QUANTILES = [share / 100 for share in range(101)]
+OVERHEADS = 25
 
 
 @dataclasses.dataclass
 class Workload:
     name: str
     paths: list
+# A line of what build/load writes.
+SAMPLE = re.compile(r"(?P<sent>\S+) (?P<latency>\S+) (?P<status>\d+) (?P<url>\S*) "
+                    r"(cpu;dur=(?P<cpu>\S+), pod;desc=(?P<pod>\S+))?")
 
 
 def skip_reason():
@@ -47,6 +52,17 @@ def skip_reason():
 def quantile(ordered, share):
     """The value that this share of the ordered values does not exceed."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def fit(calibration):
+    """The demand of a call as quantiles, and what a client waits beyond it, both in ms. The process uses
+    more CPU than the threads of its calls know of, to accept and to close: as much for each call."""
+    calls = list(zip(calibration["latency_ms"], calibration["call_cpu_ms"]))
+    beyond_ms = calibration["cpu_ms"] - sum(cpu_ms for _, cpu_ms in calls) / len(calls)
+    demand = sorted(cpu_ms + beyond_ms for _, cpu_ms in calls)
+    overhead = sorted(max(0, latency_ms - cpu_ms - beyond_ms) for latency_ms, cpu_ms in calls)
+    return ([[share, quantile(demand, share)] for share in QUANTILES],
+            [quantile(overhead, (n + 0.5) / OVERHEADS) for n in range(OVERHEADS)])
 
 
 # --- the machine ----------------------------------------------------------------------------------
@@ -106,11 +122,12 @@ def node_ticks():
     return user + nice + system + irq + softirq, steal
 
 
-def cgroup_stat(uid):
-    """cpu.stat of a pod."""
-    for path in cgroup_root().glob(f"faasrl-cluster/kubepods/**/pod{uid}/cpu.stat"):
-        return {name: int(value) for name, value in map(str.split, path.open())}
-    return {}
+def cgroup_stat(uid, below=""):
+    """cpu.stat of a pod, or of its containers together: each has a quota of its own."""
+    found = collections.Counter({"nr_periods": 0, "nr_throttled": 0})
+    for path in cgroup_root().glob(f"faasrl-cluster/kubepods/**/pod{uid}{below}/cpu.stat"):
+        found.update({name: int(value) for name, value in map(str.split, path.open())})
+    return found
 
 
 def realtime():
@@ -174,15 +191,21 @@ class Bed:
             self.shape, self.pods = (cpu_milli, replicas), harness.pods(NAMESPACE)
 
     def load(self, workload, trace, *flags):
-        """Latencies (ms) and times sent (s) of the requests of a trace, in order of time."""
+        """The requests of a trace in order of time, by columns."""
         base, samples = harness.function_url(NAMESPACE, ""), OUT / "samples"
-        targets = [f"--target={base}{path}" for path in workload.paths]
-        subprocess.run([str(LOAD), *targets, "--trace", trace, "--json", "--timeout=30s",
-                        f"--samples={samples}", *flags], check=True, preexec_fn=realtime,
-                       stdout=subprocess.DEVNULL)
-        rows = [line.split() for line in samples.read_text().splitlines()]
-        failed = sum(status != "200" for _, _, status in rows)
-        return [float(sent) for sent, _, _ in rows], [float(ms) for _, ms, _ in rows], failed
+        targets = [base + path for path in workload.paths]
+        subprocess.run([str(LOAD), *(f"--target={target}" for target in targets), "--trace", trace,
+                        "--json", "--timeout=30s", f"--samples={samples}", *flags], check=True,
+                       preexec_fn=realtime, stdout=subprocess.DEVNULL)
+        rows = [SAMPLE.fullmatch(line) for line in samples.read_text().splitlines()]
+        good = [row for row in rows if row["status"] == "200"]
+        names = sorted({row["pod"] for row in good})
+        return {"sent_s": [float(row["sent"]) for row in good],
+                "latency_ms": [float(row["latency"]) for row in good],
+                "call_cpu_ms": [float(row["cpu"]) for row in good],
+                "path": [targets.index(row["url"]) for row in good],
+                "pod": [names.index(row["pod"]) for row in good],
+                "failed": len(rows) - len(good)}
 
     def observe(self, workload, trace, *flags):
         """One run of load, with what it used: the least disturbed of some tries."""
@@ -200,56 +223,51 @@ class Bed:
 
     def observe_once(self, workload, trace, *flags):
         before, begin = self.counters(), time.monotonic()
-        sent, latency, failed = self.load(workload, trace, *flags)
+        seen = self.load(workload, trace, *flags)
         after, took = self.counters(), time.monotonic() - begin
         used = {name: after[name] - before[name] for name in after}
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
-        return {"sent_s": sent, "latency_ms": latency, "failed": failed, "cpu_s": used["cpu_s"],
-                "periods": used["nr_periods"], "throttled": used["nr_throttled"],
-                "background_cores": (used["busy"] * tick_s - used["spin_s"] - used["cpu_s"]) / took,
-                "pace": used["spin_s"] / used["spin_rounds"],
-                "steal": used["steal"] * tick_s / took / self.machine["cores"]}
+        return dict(seen, cpu_s=used["cpu_s"], periods=used["pod_periods"],
+                    throttled=used["pod_throttled"], inner_periods=used["container_periods"],
+                    inner_throttled=used["container_throttled"],
+                    background_cores=(used["busy"] * tick_s - used["spin_s"] - used["cpu_s"]) / took,
+                    pace=used["spin_s"] / used["spin_rounds"], at=time.time(),
+                    steal=used["steal"] * tick_s / took / self.machine["cores"])
 
     def counters(self):
-        found = {"cpu_s": 0, "nr_periods": 0, "nr_throttled": 0}
+        found = collections.Counter(cpu_s=0)
         for pod in self.pods:
             with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080/metrics",
                                         timeout=30) as answer:
                 text = answer.read().decode()
             found["cpu_s"] += float(re.search(r"^process_cpu_seconds_total (.*)$", text, re.M)[1])
-            stat = cgroup_stat(pod["metadata"]["uid"])
-            for name in ("nr_periods", "nr_throttled"):
-                found[name] += stat.get(name, 0)
+            for level, below in (("pod", ""), ("container", "/*")):
+                stat = cgroup_stat(pod["metadata"]["uid"], below)
+                found[level + "_periods"] += stat["nr_periods"]
+                found[level + "_throttled"] += stat["nr_throttled"]
         found["busy"], found["steal"] = node_ticks()
         found.update(self.awake.tally())
         return found
 
     def calibrate(self, workload):
-        """The demand of a call as quantiles, from latencies alone on ample CPU; their mean is the CPU
-        time that a call really used, the rest is overhead. Calls come evenly, as often as they can
-        without meeting each other: rare ones would find caches that forgot them."""
+        """The calls of a function alone on ample CPU: what CPU time they need, and what a client waits
+        beyond that. Calls come evenly, as often as they can without meeting each other: rare ones
+        would find caches that forgot them."""
         self.deploy(0, 1)
-        _, latency, _ = self.load(workload, "10@3s")
-        rate = 300 / quantile(sorted(latency), 0.95)
+        first = self.load(workload, "20@1s")
+        rate = 300 / quantile(sorted(first["latency_ms"]), 0.95)
         run = self.observe(workload, f"{rate:.3f}@{CALIBRATION_S}s")
-        ordered = sorted(run["latency_ms"])
-        mean_ms = sum(ordered) / len(ordered)
-        cpu_ms = run["cpu_s"] * 1e3 / len(ordered)
-        overhead_ms = max(0, mean_ms - cpu_ms)
-        scale = cpu_ms / (mean_ms - overhead_ms)
-        return {"cpu_ms": cpu_ms, "overhead_ms": overhead_ms,
-                "quantiles": [[q, max(0, quantile(ordered, q) - overhead_ms) * scale]
-                              for q in QUANTILES],
-                "background_cores": run["background_cores"], "pace": run["pace"]}
+        run.update(cpu_ms=run["cpu_s"] * 1e3 / len(run["sent_s"]))
+        print(f"    {len(run['sent_s'])} calls, {run['cpu_ms']:.2f} ms of CPU each", flush=True)
+        return run
 
     def measure(self, workload, cpu_milli, replicas, rate, seed):
         self.deploy(cpu_milli, replicas)
-        span_s = min(LONGEST_S, max(SHORTEST_S, REQUESTS / rate))
-        run = self.observe(workload, f"{rate:.3f}@{span_s:.1f}s", "--poisson", f"--seed={seed}")
+        run = self.observe(workload, f"{rate:.3f}@{SPAN_S}s", "--poisson", f"--seed={seed}")
         ordered = sorted(run["latency_ms"])
-        run.update(rate=rate, span_s=span_s, p50_ms=quantile(ordered, 0.5),
+        run.update(rate=rate, span_s=SPAN_S, p50_ms=quantile(ordered, 0.5),
                    p99_ms=quantile(ordered, 0.99),
-                   utilization=run["cpu_s"] * 1e3 / (span_s * cpu_milli * replicas),
+                   utilization=run["cpu_s"] * 1e3 / (SPAN_S * cpu_milli * replicas),
                    throttled=run["throttled"] / max(1, run["periods"]))
         print(f"    {len(ordered)} requests, p50 {run['p50_ms']:.1f} ms, p99 {run['p99_ms']:.1f} ms, "
               f"utilisation {run['utilization']:.0%}", flush=True)

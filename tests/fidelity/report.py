@@ -16,25 +16,28 @@ class Row:
     """A point: what was measured in its rounds, and what is simulated."""
 
     def __init__(self, point, rounds, simulated):
-        self.point, self.rounds, self.simulated = point, rounds, simulated
+        self.point, self.rounds, self.simulations = point, rounds, simulated
 
     def measured(self, figure):
         return statistics.median(run[figure] for run in self.rounds)
 
+    def simulated(self, figure):
+        return statistics.median(run[figure] for run in self.simulations)
+
     def error(self, figure):
         """Of the simulated value, relative and with its sign."""
-        return self.simulated[figure] / self.measured(figure) - 1
+        return self.simulated(figure) / self.measured(figure) - 1
 
     def cells(self):
-        found, p99 = self.simulated, [run["p99_ms"] for run in self.rounds]
+        p99 = [run["p99_ms"] for run in self.rounds]
         return (self.point.function, f"{self.point.cpu_milli}m", self.point.replicas,
                 f"{self.measured('rate'):.1f}",
-                f"{self.measured('utilization'):.0%}", f"{found['utilization']:.0%}",
-                f"{self.measured('p50_ms'):.1f}", f"{found['p50_ms']:.1f}", f"{self.error('p50_ms'):+.0%}",
+                f"{self.measured('utilization'):.0%}", f"{self.simulated('utilization'):.0%}",
+                f"{self.measured('p50_ms'):.1f}", f"{self.simulated('p50_ms'):.1f}", f"{self.error('p50_ms'):+.0%}",
                 f"{self.measured('p99_ms'):.1f}", f"{min(p99):.0f} to {max(p99):.0f}",
-                f"{found['p99_ms']:.1f}", f"{found['p99_low_ms']:.0f} to {found['p99_high_ms']:.0f}",
+                f"{self.simulated('p99_ms'):.1f}", f"{self.simulated('p99_low_ms'):.0f} to {self.simulated('p99_high_ms'):.0f}",
                 f"{self.error('p99_ms'):+.0%}",
-                f"{self.measured('throttled'):.0%}", f"{found['throttled']:.0%}")
+                f"{self.measured('throttled'):.0%}", f"{self.simulated('throttled'):.0%}")
 
 
 def summary(rows, figure):

@@ -1,8 +1,8 @@
 /* The simulated side of `make fidelity`: reads points as JSON from stdin, and prints p50, p99 and
  * CPU utilisation of each. A point is simulated many times with the requests at the times at which
- * they were really sent. Which replica a request meets and where in a period of CFS it falls is
- * chance, and differs from run to run: given are medians of the runs, and the p99 of the lowest and
- * highest tenth of them. */
+ * they were really sent to the pods that really got them. Where in a period of CFS a request falls and
+ * which of the demands it has is chance, and differs from run to run: given are medians of the runs,
+ * and the p99 of the lowest and highest tenth of them. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,14 @@
 static const double slot_s = 0.0005;
 static const double drain_s = 120; /* for what is in flight after the last arrival */
 
+/* Each pod is a function of one replica, as it is known which requests it got. */
 struct point {
-    struct trace_function workload;
+    struct trace_function *workloads; /* of the pods */
+    struct cluster_function *functions;
+    size_t pods;
     struct cluster_node node;
-    struct cluster_function function;
+    double *overheads_ms; /* what a client waits beyond the pod, equally likely values, ascending */
+    size_t overhead_count;
     double span_s;
     int runs;
 };
@@ -69,52 +73,114 @@ static void read_arrivals(const json_t *list, struct trace_function *workload)
     }
 }
 
+static void read_overheads(const json_t *list, struct point *point)
+{
+    point->overhead_count = json_array_size(list);
+    point->overheads_ms = xcalloc(point->overhead_count, sizeof(*point->overheads_ms));
+    for (size_t i = 0; i < point->overhead_count; i++)
+        point->overheads_ms[i] = json_number_value(json_array_get(list, i));
+}
+
+static void read_pod(const json_t *from, const json_t *arrivals, struct point *point, size_t pod)
+{
+    struct trace_function *workload = &point->workloads[pod];
+
+    *workload = (struct trace_function){.name = xstrdup("pod"), .memory_bytes = NAN};
+    read_quantiles(json_object_get(from, "quantiles"), workload);
+    read_arrivals(arrivals, workload);
+    point->functions[pod] = (struct cluster_function){
+        .workload = workload,
+        .replicas = 1,
+        .request_milli = number(from, "limit_milli"),
+        .limit_milli = number(from, "limit_milli"),
+    };
+}
+
 static void read_point(const json_t *from, struct point *point)
 {
+    const json_t *arrivals = json_object_get(from, "arrivals_s");
+
     *point = (struct point){
-        .workload = {.name = xstrdup("function"), .memory_bytes = NAN},
+        .pods = json_array_size(arrivals),
         .node = {.cores = number(from, "cores"), .memory_bytes = INFINITY},
-        .function = {.workload = &point->workload,
-                     .replicas = (int)number(from, "replicas"),
-                     .request_milli = number(from, "limit_milli"),
-                     .limit_milli = number(from, "limit_milli"),
-                     .dispatch = CLUSTER_RANDOM,
-                     .overhead_ms = number(from, "overhead_ms")},
         .span_s = number(from, "span_s"),
         .runs = (int)number(from, "runs"),
     };
-    read_quantiles(json_object_get(from, "quantiles"), &point->workload);
-    read_arrivals(json_object_get(from, "arrivals_s"), &point->workload);
+    point->workloads = xcalloc(point->pods, sizeof(*point->workloads));
+    point->functions = xcalloc(point->pods, sizeof(*point->functions));
+    for (size_t i = 0; i < point->pods; i++)
+        read_pod(from, json_array_get(arrivals, i), point, i);
+    read_overheads(json_object_get(from, "overheads_ms"), point);
 }
 
 static void clear_point(struct point *point)
 {
-    free(point->workload.name);
-    free(point->workload.counts);
-    free(point->workload.quantiles);
+    for (size_t i = 0; i < point->pods; i++) {
+        free(point->workloads[i].name);
+        free(point->workloads[i].counts);
+        free(point->workloads[i].quantiles);
+    }
+    free(point->workloads);
+    free(point->functions);
+    free(point->overheads_ms);
+}
+
+/* How many requests were answered within this time, overhead and all. */
+static double answered_within(const struct cluster_latency *latency, const struct point *point,
+                              double ms)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < point->overhead_count; i++)
+        sum += cluster_latency_within(latency, ms - point->overheads_ms[i]);
+    return sum / (double)point->overhead_count;
+}
+
+static double quantile_ms(const struct cluster_latency *latency, const struct point *point,
+                          double share)
+{
+    double pod_ms = cluster_latency_quantile_ms(latency, share);
+    double low = pod_ms + point->overheads_ms[0];
+    double high = pod_ms + point->overheads_ms[point->overhead_count - 1];
+    double wanted = share * (double)latency->count;
+
+    while (high - low > 1e-3 * high) {
+        double middle = (low + high) / 2;
+        if (answered_within(latency, point, middle) < wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
 }
 
 static void note_run(const struct cluster *cluster, const struct point *point, int run,
                      struct outcome *out)
 {
-    const struct cluster_stats *stats = cluster_stats(cluster, 0);
-    const struct cluster_latency *latency = cluster_latency(cluster, 0);
+    struct cluster_latency latency = {0};
+    double cpu_s = 0, periods = 0, throttled = 0;
     double capacity_s =
-        point->function.replicas * point->function.limit_milli / 1e3 * point->span_s;
+        (double)point->pods * point->functions[0].limit_milli / 1e3 * point->span_s;
 
-    out->p50_ms[run] = cluster_latency_quantile_ms(latency, 0.5);
-    out->p99_ms[run] = cluster_latency_quantile_ms(latency, 0.99);
-    out->utilization[run] = stats->cpu_s / capacity_s;
-    out->throttled[run] =
-        stats->periods > 0 ? (double)stats->throttled_periods / (double)stats->periods : 0;
+    for (size_t i = 0; i < point->pods; i++) {
+        const struct cluster_stats *stats = cluster_stats(cluster, i);
+        cluster_latency_add(&latency, cluster_latency(cluster, i));
+        cpu_s += stats->cpu_s;
+        periods += (double)stats->periods;
+        throttled += (double)stats->throttled_periods;
+    }
+    out->p50_ms[run] = quantile_ms(&latency, point, 0.5);
+    out->p99_ms[run] = quantile_ms(&latency, point, 0.99);
+    out->utilization[run] = cpu_s / capacity_s;
+    out->throttled[run] = periods > 0 ? throttled / periods : 0;
 }
 
 static void simulate(const struct point *point, struct outcome *out)
 {
     struct cluster_config config = {.nodes = &point->node,
                                     .node_count = 1,
-                                    .functions = &point->function,
-                                    .function_count = 1,
+                                    .functions = point->functions,
+                                    .function_count = point->pods,
                                     .seed = 1};
     struct error err;
     struct cluster *cluster = cluster_new(&config, &err);

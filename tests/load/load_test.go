@@ -179,13 +179,14 @@ func TestSamplesFile(t *testing.T) {
 	r := newReport(mustParse(t, "1@10s"), time.Unix(100, 0))
 	r.add(&vegeta.Result{Timestamp: time.Unix(102, 0), Latency: 1500 * time.Microsecond, Code: 503,
 		Error: "503"})
-	r.add(&vegeta.Result{Timestamp: time.Unix(101, 5e8), Latency: time.Second, Code: 200})
+	r.add(&vegeta.Result{Timestamp: time.Unix(101, 5e8), Latency: time.Second, Code: 200, URL: "a",
+		Headers: http.Header{"Server-Timing": {"cpu;dur=1"}}})
 	name := filepath.Join(t.TempDir(), "samples")
 	if err := r.writeSamples(name); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(name)
-	if want := "1.500000 1000.000 200\n2.000000 1.500 503\n"; string(got) != want {
+	if want := "1.500000 1000.000 200 a cpu;dur=1\n2.000000 1.500 503  \n"; string(got) != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

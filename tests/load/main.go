@@ -51,7 +51,8 @@ func parseOptions() (o options) {
 		"send at random times, the rates being the means of a Poisson process, not evenly")
 	flag.Uint64Var(&o.seed, "seed", 1, "of what is random")
 	flag.StringVar(&o.samples, "samples", "",
-		"file to write every request to: when it was sent (s), its latency (ms), its HTTP status")
+		"file to write every request to: when it was sent (s), its latency (ms), its HTTP status, "+
+			"its URL, and the Server-Timing of the answer")
 	flag.BoolVar(&o.noKeepAlive, "no-keepalive", true,
 		"connect anew for each request: a Service spreads connections, not requests, over pods")
 	flag.BoolVar(&o.json, "json", false, "print no progress, and the summary on one line")

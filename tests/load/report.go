@@ -39,6 +39,7 @@ type stepReport struct {
 type sample struct {
 	sent, latency time.Duration
 	status        uint16 // 0: no answer
+	url, timing   string // timing: the header Server-Timing of the answer
 }
 
 type report struct {
@@ -79,7 +80,8 @@ func (r *report) add(result *vegeta.Result) {
 	s := &r.Steps[index]
 	s.latencies = append(s.latencies, result.Latency)
 	r.recent = append(r.recent, result.Latency)
-	r.samples = append(r.samples, sample{sent, result.Latency, result.Code})
+	r.samples = append(r.samples, sample{sent, result.Latency, result.Code,
+		result.URL, result.Headers.Get("Server-Timing")})
 	r.Requests++
 	if result.Error != "" {
 		s.Errors++
@@ -120,8 +122,8 @@ func (r *report) writeSamples(name string) error {
 	var text bytes.Buffer
 	slices.SortFunc(r.samples, func(a, b sample) int { return cmp.Compare(a.sent, b.sent) })
 	for _, s := range r.samples {
-		fmt.Fprintf(&text, "%.6f %.3f %d\n", s.sent.Seconds(),
-			float64(s.latency.Microseconds())/1e3, s.status)
+		fmt.Fprintf(&text, "%.6f %.3f %d %s %s\n", s.sent.Seconds(),
+			float64(s.latency.Microseconds())/1e3, s.status, s.url, s.timing)
 	}
 	return os.WriteFile(name, text.Bytes(), 0o644)
 }
