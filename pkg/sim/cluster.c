@@ -237,6 +237,9 @@ static int check(const struct cluster_config *config, struct error *err)
             return error_set(err, ERROR_INVALID,
                              "nodes[%zu] has %g cores and %g bytes of memory: must be more than 0",
                              i, n->cores, n->memory_bytes);
+        if (!(n->tick_s >= 0 && n->tick_s < CFS_PERIOD_S))
+            return error_set(err, ERROR_INVALID, "nodes[%zu].tick_s is %g: must be 0 to %g", i,
+                             n->tick_s, CFS_PERIOD_S);
     }
     return 0;
 }
@@ -289,6 +292,7 @@ void cluster_reset(struct cluster *c, uint64_t seed)
         const struct cluster_node *node = &c->node_config[i];
         c->nodes[i].free_milli = node->cores * 1000 * (node->overcommit > 0 ? node->overcommit : 1);
         c->nodes[i].free_bytes = c->node_config[i].memory_bytes;
+        c->nodes[i].tick_s = c->node_config[i].tick_s;
         c->nodes[i].demand = 0;
         c->nodes[i].count = 0;
     }

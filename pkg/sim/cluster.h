@@ -3,7 +3,8 @@
  * A replica shares its CPU among its requests in flight, at most one core each. Between replicas of
  * a node CPU is shared by weight (cpu.shares, in proportion to the request) where it is short.
  * Where a limit is set, CFS quota holds in its periods of 100 ms: a replica runs at full speed
- * until the quota of the period is used up and then stands still until the next one.
+ * until the quota of the period is used up and then stands still until the next one. Two traits of
+ * real nodes can be had on top, as they change tails by tens of percent: ticks and the pod's quota.
  *
  * The same seed gives the same result, bit for bit. Requests and their demands depend on the seed
  * alone, not on what is done to the cluster, so that recommenders meet the same load. No global
@@ -18,6 +19,9 @@ struct cluster_node {
     double cores;        /* that run; INFINITY: never short */
     double memory_bytes; /* that can be requested; INFINITY: never short */
     double overcommit;   /* requests may add up to so many times the cores; 0: once */
+    /* How often the kernel looks at quota (1/CONFIG_HZ); 0: always. Until it does, quota is
+     * overdrawn, which the next period pays. */
+    double tick_s;
 };
 extern const struct cluster_node cluster_ample_node;
 
@@ -33,6 +37,7 @@ struct cluster_function {
     int replicas;                          /* ready at the beginning */
     double request_milli;                  /* what the scheduler counts, and the weight */
     double limit_milli;                    /* of CFS quota; 0: none */
+    bool pod_quota;  /* not only the container has it but its pod too, in periods of its own */
     int concurrency; /* requests in a replica at once, others wait in the function's one queue;
                         0: no bound. With no ready replica requests wait in any case. */
     enum cluster_dispatch dispatch;

@@ -22,6 +22,12 @@ struct request {
     double arrived_s; /* since when it counts as in flight */
 };
 
+struct budget {          /* CFS quota in its periods: of a container, and of its pod */
+    double used_s;       /* in this period; at its beginning what was overdrawn before */
+    double period_end_s; /* INFINITY: no quota */
+    bool spent;          /* stands still until then */
+};
+
 struct replica {
     /* Processor sharing. */
     double last_s; /* all is accounted for up to here */
@@ -37,9 +43,10 @@ struct replica {
     bool throttled;
     /* CFS quota. */
     double quota_s; /* CPU per period; INFINITY: no limit */
-    double used_s;  /* in this period */
-    double period_end_s;
-    bool ran; /* in this period */
+    struct budget budgets[2];
+    uint32_t budget_count;
+    bool ran; /* in this period of the first */
+    double tick_s;
     uint64_t periods, throttled_periods;
     /* Its place and its life. */
     enum cluster_phase phase;
@@ -89,6 +96,7 @@ struct function {
 
 struct node {
     double cores, free_milli, free_bytes;
+    double tick_s;
     double demand;         /* cores that its replicas could use now */
     uint32_t *replicas;    /* slots */
     struct replica **open; /* room to share it out, as many as replicas */

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const struct cluster_node cluster_ample_node = {INFINITY, INFINITY, 1};
+const struct cluster_node cluster_ample_node = {
+    .cores = INFINITY, .memory_bytes = INFINITY, .overcommit = 1};
 
 /* --- lists of slots -------------------------------------------------------------------------- */
 static void list_add(uint32_t **list, size_t *count, size_t *cap, uint32_t slot)
@@ -184,7 +185,6 @@ static struct replica *create(struct cluster *c, struct function *f)
         .last_s = c->now_s,
         .function = (uint32_t)(f - c->functions),
         .quota_s = INFINITY,
-        .period_end_s = INFINITY,
         .phase = CLUSTER_UNSCHEDULED,
         .node = NO_NODE,
         .ready_at_s = INFINITY,

@@ -1,7 +1,8 @@
 /* The CPU of a replica: shared by its requests, held by its quota, fought for on its node. */
 #include "internal.h"
 
-#define EVEN 1e-9 /* cores; less than this is rounding */
+#define EVEN  1e-9 /* cores; less than this is rounding */
+#define SPENT 1e-7 /* CPU seconds; less than this is left by rounding */
 
 /* --- the heap of requests -------------------------------------------------------------------- */
 static void push(struct replica *r, struct request request)
@@ -34,19 +35,32 @@ static struct request pop(struct replica *r)
 }
 
 /* --- time passes ----------------------------------------------------------------------------- */
+/* What was overdrawn in a period that has ended since; `passed` have. */
+static double overdrawn_s(const struct replica *r, const struct budget *b, double now_s,
+                          int64_t passed)
+{
+    double cores = r->rate * r->count;
+    double debt_s = b->used_s - cores * (now_s - b->period_end_s) - r->quota_s;
+    return greatest(debt_s - (double)(passed - 1) * (r->quota_s - cores * CFS_PERIOD_S), 0);
+}
+
 /* One or more periods have ended since the last look, during which the replica ran all the time or
  * not at all: whatever changes that is an event. */
-static void roll_periods(struct replica *r, double now_s)
+static void roll_periods(struct replica *r, struct budget *b, double now_s)
 {
-    int64_t passed = (int64_t)((now_s - r->period_end_s) / CFS_PERIOD_S) + 1;
-    double begin_s = r->period_end_s + (double)(passed - 1) * CFS_PERIOD_S;
+    int64_t passed = (int64_t)((now_s - b->period_end_s) / CFS_PERIOD_S) + 1;
+    double begin_s = b->period_end_s + (double)(passed - 1) * CFS_PERIOD_S;
     double cores = r->rate * r->count;
-    r->ran = cores > 0;
-    r->used_s = cores * (now_s - begin_s);
-    r->periods += r->ran ? (uint64_t)passed : 0;
-    r->period_end_s = begin_s + CFS_PERIOD_S;
-    if (r->period_end_s <= now_s)
-        r->period_end_s += CFS_PERIOD_S; /* rounding */
+    double debt_s = r->tick_s > 0 ? overdrawn_s(r, b, now_s, passed) : 0;
+    if (b == r->budgets) {
+        r->ran = cores > 0;
+        r->periods += r->ran ? (uint64_t)passed : 0;
+    }
+    b->used_s = debt_s + cores * (now_s - begin_s);
+    b->spent = false;
+    b->period_end_s = begin_s + CFS_PERIOD_S;
+    if (b->period_end_s <= now_s)
+        b->period_end_s += CFS_PERIOD_S; /* rounding */
 }
 
 static inline void advance(struct replica *r, double now_s)
@@ -54,10 +68,12 @@ static inline void advance(struct replica *r, double now_s)
     double got_s = r->rate * (now_s - r->last_s), cpu_s = got_s * r->count;
     r->work += got_s;
     r->cpu_s += cpu_s;
-    r->used_s += cpu_s;
     r->last_s = now_s;
-    if (now_s >= r->period_end_s)
-        roll_periods(r, now_s);
+    for (struct budget *b = r->budgets; b < r->budgets + r->budget_count; b++) {
+        b->used_s += cpu_s;
+        if (now_s >= b->period_end_s)
+            roll_periods(r, b, now_s);
+    }
 }
 
 void replica_advance(struct cluster *c, struct replica *r)
@@ -66,12 +82,26 @@ void replica_advance(struct cluster *c, struct replica *r)
 }
 
 /* --- what comes next ------------------------------------------------------------------------- */
-static double throttled_at(const struct replica *r, double now_s)
+/* When a budget is found to be spent; at the latest at the end of the period there is a new one. */
+static double throttled_at(const struct replica *r, const struct budget *b, double now_s)
 {
-    double cores = r->rate * r->count, at_s = now_s + (r->quota_s - r->used_s) / cores;
-    if (at_s < r->period_end_s)
+    double cores = r->rate * r->count, at_s = now_s + (r->quota_s - b->used_s) / cores;
+    if (r->tick_s > 0)
+        at_s = r->tick_s * ceil(greatest(at_s, now_s) / r->tick_s);
+    if (at_s < b->period_end_s)
         return at_s;
-    return cores * CFS_PERIOD_S > r->quota_s ? r->period_end_s + r->quota_s / cores : INFINITY;
+    if (r->tick_s > 0)
+        return b->period_end_s;
+    return cores * CFS_PERIOD_S > r->quota_s ? b->period_end_s + r->quota_s / cores : INFINITY;
+}
+
+/* When all that is spent is renewed. */
+static double renewed_at(const struct replica *r)
+{
+    double at_s = 0;
+    for (const struct budget *b = r->budgets; b < r->budgets + r->budget_count; b++)
+        at_s = b->spent ? greatest(at_s, b->period_end_s) : at_s;
+    return at_s;
 }
 
 static inline void plan(struct cluster *c, struct replica *r)
@@ -84,15 +114,15 @@ static inline void plan(struct cluster *c, struct replica *r)
             at_s = done_s;
             turn = TURN_DEPART;
         }
-        if (r->quota_s < INFINITY) {
-            double throttled_s = throttled_at(r, c->now_s);
+        for (const struct budget *b = r->budgets; b < r->budgets + r->budget_count; b++) {
+            double throttled_s = throttled_at(r, b, c->now_s);
             if (throttled_s < at_s) {
                 at_s = throttled_s;
                 turn = TURN_THROTTLE;
             }
         }
-    } else if (r->throttled && r->period_end_s < at_s) {
-        at_s = r->period_end_s;
+    } else if (r->throttled && renewed_at(r) < at_s) {
+        at_s = renewed_at(r);
         turn = TURN_PERIOD;
     }
     r->turn = turn;
@@ -179,12 +209,27 @@ static void note_running(struct replica *r)
     r->periods++;
 }
 
+/* Looks which budgets are spent: whether the replica has to stand still. */
+static bool find_spent(struct replica *r)
+{
+    bool any = false;
+    for (struct budget *b = r->budgets; b < r->budgets + r->budget_count; b++) {
+        bool spent = b->used_s > r->quota_s - SPENT;
+        r->throttled_periods += spent && !b->spent && b == r->budgets;
+        b->spent = spent;
+        any |= spent;
+    }
+    return any;
+}
+
 void replica_add(struct cluster *c, struct replica *r, double arrived_s, double cpu_s)
 {
     advance(r, c->now_s);
     if (r->count == 0)
         r->work = 0; /* small numbers are exact ones */
     push(r, (struct request){.finish = r->work + cpu_s, .arrived_s = arrived_s});
+    if (r->tick_s > 0 && r->count == 1)
+        r->throttled = find_spent(r);
     note_running(r);
     settle(c, r);
 }
@@ -200,20 +245,36 @@ double replica_finish(struct cluster *c, struct replica *r)
 void replica_throttle(struct cluster *c, struct replica *r)
 {
     advance(r, c->now_s);
-    r->throttled = true;
-    r->throttled_periods++;
+    r->throttled = find_spent(r);
     settle(c, r);
 }
 
 void replica_run_again(struct cluster *c, struct replica *r)
 {
     advance(r, c->now_s);
-    r->throttled = false;
+    r->throttled = find_spent(r);
     note_running(r);
     settle(c, r);
 }
 
 /* As in Linux a new quota begins with a fresh one in the pool. */
+static void renew(struct cluster *c, struct replica *r)
+{
+    struct function *f = function_of(c, r);
+    bool had_none = r->budget_count == 0;
+    r->budget_count = r->quota_s == INFINITY ? 0 : f->config.pod_quota ? 2 : 1;
+    r->tick_s = c->nodes[r->node].tick_s;
+    r->throttled = false;
+    for (struct budget *b = r->budgets; b < r->budgets + r->budget_count; b++) {
+        b->used_s = 0;
+        b->spent = false;
+        if (had_none)
+            b->period_end_s = c->now_s + random_uniform(&f->random) * CFS_PERIOD_S;
+    }
+    if (had_none)
+        r->ran = false;
+}
+
 void replica_set_limit(struct cluster *c, struct replica *r, double limit_milli)
 {
     advance(r, c->now_s);
@@ -221,15 +282,7 @@ void replica_set_limit(struct cluster *c, struct replica *r, double limit_milli)
     r->limit_milli = limit_milli;
     if (quota_s == r->quota_s)
         return;
-    if (r->quota_s == INFINITY) {
-        struct function *f = function_of(c, r);
-        r->period_end_s = c->now_s + random_uniform(&f->random) * CFS_PERIOD_S;
-        r->ran = false;
-    }
-    if (quota_s == INFINITY)
-        r->period_end_s = INFINITY;
     r->quota_s = quota_s;
-    r->used_s = 0;
-    r->throttled = false;
+    renew(c, r);
     note_running(r);
 }

@@ -1,8 +1,8 @@
 /* The simulated side of `make fidelity`: reads points as JSON from stdin, and prints p50, p99 and
  * CPU utilisation of each. A point is simulated many times with the requests at the times at which
- * they were really sent to the pods that really got them. Where in a period of CFS a request falls and
- * which of the demands it has is chance, and differs from run to run: given are medians of the runs,
- * and the p99 of the lowest and highest tenth of them. */
+ * they were really sent to the pods that really got them. Where in a period of CFS a request falls
+ * and which of the demands it has is chance, and differs from run to run: given are medians of the
+ * runs, and the p99 of the lowest and highest tenth of them. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,6 +93,7 @@ static void read_pod(const json_t *from, const json_t *arrivals, struct point *p
         .replicas = 1,
         .request_milli = number(from, "limit_milli"),
         .limit_milli = number(from, "limit_milli"),
+        .pod_quota = number(from, "pod_quota") != 0,
     };
 }
 
@@ -102,7 +103,9 @@ static void read_point(const json_t *from, struct point *point)
 
     *point = (struct point){
         .pods = json_array_size(arrivals),
-        .node = {.cores = number(from, "cores"), .memory_bytes = INFINITY},
+        .node = {.cores = number(from, "cores"),
+                 .memory_bytes = INFINITY,
+                 .tick_s = number(from, "tick_s")},
         .span_s = number(from, "span_s"),
         .runs = (int)number(from, "runs"),
     };
@@ -159,8 +162,7 @@ static void note_run(const struct cluster *cluster, const struct point *point, i
 {
     struct cluster_latency latency = {0};
     double cpu_s = 0, periods = 0, throttled = 0;
-    double capacity_s =
-        (double)point->pods * point->functions[0].limit_milli / 1e3 * point->span_s;
+    double capacity_s = (double)point->pods * point->functions[0].limit_milli / 1e3 * point->span_s;
 
     for (size_t i = 0; i < point->pods; i++) {
         const struct cluster_stats *stats = cluster_stats(cluster, i);
