@@ -22,7 +22,7 @@ import harness  # noqa: E402  (its place is only known now)
 NAMESPACE = "fidelity"
 OUT = ROOT / "build/fidelity"
 LOAD, SPIN = ROOT / "build/load", ROOT / "build/spin"
-SPAN_S = 20  # of a point in a round
+SPAN_S = 28  # of a point in a round
 CALIBRATION_S = 10
 # What makes a measurement worthless, so that it is made again, a few times at most: others used this
 # share of the cores, or the cores were slower than at their best by this share.
@@ -147,16 +147,22 @@ def machine():
 
 
 def manifest(cpu_milli, replicas):
-    """Pods of the test function, of which nobody but us asks anything; 0 milli-cores: no limit."""
+    """Pods of the test function, of which nobody but us asks anything; 0 milli-cores: no limit. Those of
+    all sizes are there at once, and all but one of them idle, so that they request next to nothing."""
     deployment, service = yaml.safe_load_all(harness.FUNCTION)
-    deployment["spec"].update(replicas=replicas, strategy={"type": "Recreate"})
+    name = f"f-{cpu_milli}-{replicas}"
+    for what in (deployment["metadata"], deployment["spec"]["template"]["metadata"], service["metadata"]):
+        what["labels"]["app"] = name
+    deployment["metadata"]["name"] = service["metadata"]["name"] = name
+    deployment["spec"]["selector"]["matchLabels"]["app"] = service["spec"]["selector"]["app"] = name
+    deployment["spec"]["replicas"] = replicas
     template = deployment["spec"]["template"]
     del template["metadata"]["annotations"]
     container = template["spec"]["containers"][0]
     container["args"] = []
     container["startupProbe"] = dict(container.pop("readinessProbe"), periodSeconds=1)
     resources = container["resources"]
-    resources["requests"]["cpu"] = f"{cpu_milli or 200}m"
+    resources["requests"]["cpu"] = "20m"
     resources["limits"]["cpu"] = f"{cpu_milli}m"
     if not cpu_milli:
         del resources["limits"]["cpu"]
@@ -165,34 +171,37 @@ def manifest(cpu_milli, replicas):
 
 # --- the cluster -----------------------------------------------------------------------------------
 class Bed:
-    """A namespace of its own with one Deployment, whose pods are changed from point to point."""
+    """A namespace of its own with pods of all sizes and numbers, of which one lot works at a time."""
 
-    def __init__(self, awake, best_pace):
+    def __init__(self, awake, shapes, best_pace):
         self.machine, self.awake, self.best_pace = machine(), awake, best_pace
-        self.pods, self.shape = [], None
+        self.shapes, self.pods, self.name = [(0, 1), *shapes], [], None
 
     def __enter__(self):
         harness.cluster("load-image", ROOT / "build/function.tar")
         harness.kubectl("create", "namespace", NAMESPACE, check=False)
+        for shape in self.shapes:
+            harness.apply(manifest(*shape), NAMESPACE)
+        for cpu_milli, replicas in self.shapes:
+            harness.kubectl("rollout", "status", f"deployment/f-{cpu_milli}-{replicas}", "-n", NAMESPACE,
+                            "--timeout=110s")
+        time.sleep(3)  # until Services lead to the pods, and the machine is quiet
         return self
 
     def __exit__(self, *exc):
         harness.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 
-    def deploy(self, cpu_milli, replicas):
-        """Pods of the test function, unless they are there already."""
-        if self.shape != (cpu_milli, replicas):
-            harness.apply(manifest(cpu_milli, replicas), NAMESPACE)
-            harness.kubectl("rollout", "status", "deployment/primes", "-n", NAMESPACE,
-                            "--timeout=90s")
-            harness.wait("old pods are gone", lambda: len(harness.listing(
-                "pods", NAMESPACE, "-l", "app=primes")) == replicas)
-            time.sleep(2)  # until the Service leads to these pods, and the machine is quiet
-            self.shape, self.pods = (cpu_milli, replicas), harness.pods(NAMESPACE)
+    def use(self, cpu_milli, replicas):
+        """From now on, the pods of this size and number."""
+        self.name = f"f-{cpu_milli}-{replicas}"
+        self.pods = harness.listing("pods", NAMESPACE, "-l", f"app={self.name}")
+
+    def url(self):
+        return f"http://{harness.get('service', self.name, NAMESPACE)['spec']['clusterIP']}"
 
     def load(self, workload, trace, *flags):
         """The requests of a trace in order of time, by columns."""
-        base, samples = harness.function_url(NAMESPACE, ""), OUT / "samples"
+        base, samples = self.url(), OUT / "samples"
         targets = [base + path for path in workload.paths]
         subprocess.run([str(LOAD), *(f"--target={target}" for target in targets), "--trace", trace,
                         "--json", "--timeout=30s", f"--samples={samples}", *flags], check=True,
@@ -253,7 +262,7 @@ class Bed:
         """The calls of a function alone on ample CPU: what CPU time they need, and what a client waits
         beyond that. Calls come evenly, as often as they can without meeting each other: rare ones
         would find caches that forgot them."""
-        self.deploy(0, 1)
+        self.use(0, 1)
         first = self.load(workload, "20@1s")
         rate = 300 / quantile(sorted(first["latency_ms"]), 0.95)
         run = self.observe(workload, f"{rate:.3f}@{CALIBRATION_S}s")
@@ -262,7 +271,7 @@ class Bed:
         return run
 
     def measure(self, workload, cpu_milli, replicas, rate, seed):
-        self.deploy(cpu_milli, replicas)
+        self.use(cpu_milli, replicas)
         run = self.observe(workload, f"{rate:.3f}@{SPAN_S}s", "--poisson", f"--seed={seed}")
         ordered = sorted(run["latency_ms"])
         run.update(rate=rate, span_s=SPAN_S, p50_ms=quantile(ordered, 0.5),

@@ -271,22 +271,73 @@ static void a_lone_request_bursts_through_its_quota(void **state)
     cluster_free(c);
 }
 
-static void a_busy_replica_uses_its_limit_and_no_more(void **state)
+/* The mean of requests of 15 ms that are alone in their replicas under 100m. These are many, as
+ * each has the phases of its periods by chance. */
+static double lone_mean_ms(double tick_s, bool pod_quota)
+{
+    struct load l;
+    struct cluster_node node = {.cores = INFINITY, .memory_bytes = INFINITY, .tick_s = tick_s};
+    struct cluster_function f = {.workload = at_once(&l, 40000, 100, 15),
+                                 .replicas = 20000,
+                                 .limit_milli = 100,
+                                 .pod_quota = pod_quota};
+    struct cluster *c = new_cluster(&node, &f, 1);
+    cluster_run(c, 200);
+    assert_int_equal(cluster_stats(c, 0)->completed, 40000);
+    double mean = mean_ms(c, 0);
+    cluster_free(c);
+    return mean;
+}
+
+/* Periods end at x after the request came, evenly from 0 to 100 ms. It runs for 10 ms, then from x
+ * on for 5: x + 5. If x < 10 there is a second quota at once: 15 in all if that is enough, which it
+ * is for x > 5, else 105. That is 60 ms on average. With a pod's periods too, which end at y, both
+ * must be renewed: with a the smaller and b the larger, b + 5 for a > 5 and b > 10; 105 for a < 5;
+ * 15 for 5 < a < b < 10. That is 76.425 ms. */
+static void a_pod_has_a_quota_beside_its_container(void **state)
 {
     (void)state;
+    assert_near(lone_mean_ms(0, false), 60, 0.01);
+    assert_near(lone_mean_ms(0, true), 76.425, 0.01);
+}
+
+/* Found out d later, evenly from 0 to 4 ms, the request above has only 5 - d left for the next
+ * period and is done at x + 5 - d; 15 if the period ends before that or d is long enough, 105 - d
+ * else. */
+static void until_the_tick_quota_is_overdrawn(void **state)
+{
+    (void)state;
+    assert_near(lone_mean_ms(0.004, false), 56.38, 0.01);
+}
+
+static void assert_uses_its_limit(double tick_s, bool pod_quota)
+{
     struct load l;
+    struct cluster_node node = {.cores = 8, .memory_bytes = INFINITY, .tick_s = tick_s};
     struct cluster_function f = {.workload = at_once(&l, 3, 1e-9, 1e6),
                                  .replicas = 1,
                                  .request_milli = 350,
-                                 .limit_milli = 350};
-    struct cluster *c = new_cluster(NODE(8), &f, 1);
+                                 .limit_milli = 350,
+                                 .pod_quota = pod_quota};
+    struct cluster *c = new_cluster(&node, &f, 1);
     cluster_run(c, 1);
     cluster_begin_interval(c);
     cluster_run(c, 101);
-    assert_near(cluster_stats(c, 0)->cpu_s, 35, 1e-6);
+    /* What is overdrawn at the ends may differ by 3 cores for a tick. */
+    assert_near(cluster_stats(c, 0)->cpu_s, 35, 1e-6 + 3 * tick_s / 35);
     assert_near((double)cluster_stats(c, 0)->periods, 1000, 0.002);
-    assert_near((double)cluster_stats(c, 0)->throttled_periods, 1000, 0.002);
+    if (!pod_quota)
+        assert_near((double)cluster_stats(c, 0)->throttled_periods, 1000, 0.002);
     cluster_free(c);
+}
+
+static void a_busy_replica_uses_its_limit_and_no_more(void **state)
+{
+    (void)state;
+    assert_uses_its_limit(0, false);
+    assert_uses_its_limit(0, true);
+    assert_uses_its_limit(0.004, false);
+    assert_uses_its_limit(0.004, true);
 }
 
 /* --- conservation ---------------------------------------------------------------------------- */
@@ -302,6 +353,7 @@ static struct cluster_function any_function(struct random *r, struct load *l)
         .replicas = (int)random_below(r, 4),
         .request_milli = 50 + 400 * random_uniform(r),
         .limit_milli = random_below(r, 2) ? 100 + 900 * random_uniform(r) : 0,
+        .pod_quota = random_below(r, 2),
         .concurrency = (int)random_below(r, 3),
         .dispatch = (enum cluster_dispatch)random_below(r, 3),
         .start_s = random_uniform(r),
@@ -334,7 +386,9 @@ static void requests_and_cpu_are_conserved(void **state)
         size_t count[3];
         for (size_t i = 0; i < 3; i++)
             functions[i] = any_function(&r, &loads[i]);
-        struct cluster *c = new_cluster(NODE(1 + 3 * random_uniform(&r)), functions, 3);
+        struct cluster_node node = *NODE(1 + 3 * random_uniform(&r));
+        node.tick_s = round % 2 ? 0.004 : 0;
+        struct cluster *c = new_cluster(&node, functions, 3);
         for (size_t i = 0; i < 3; i++) {
             count[i] = cluster_peek(c, i, 1e9, all, 1000);
             for (size_t k = 0; k < count[i]; k++)
@@ -705,6 +759,9 @@ static void settings_that_cannot_be_are_named(void **state)
     config.node_count = 1;
     assert_null(cluster_new(&config, &err));
     assert_non_null(strstr(err.message, "nodes[0]"));
+    config.nodes = &(struct cluster_node){.cores = 1, .memory_bytes = 1, .tick_s = 0.2};
+    assert_null(cluster_new(&config, &err));
+    assert_non_null(strstr(err.message, "nodes[0].tick_s is 0.2"));
     config.function_count = 0;
     assert_null(cluster_new(&config, &err));
 }
@@ -721,6 +778,8 @@ int main(void)
         cmocka_unit_test(shares_are_those_of_the_example),
         cmocka_unit_test(unused_shares_go_to_others),
         cmocka_unit_test(a_lone_request_bursts_through_its_quota),
+        cmocka_unit_test(a_pod_has_a_quota_beside_its_container),
+        cmocka_unit_test(until_the_tick_quota_is_overdrawn),
         cmocka_unit_test(a_busy_replica_uses_its_limit_and_no_more),
         cmocka_unit_test(requests_and_cpu_are_conserved),
         cmocka_unit_test(a_seed_gives_the_same_bits),
