@@ -2,7 +2,7 @@
 import json
 import statistics
 
-from measure import BUSY, CALIBRATION_S, SLOW, TRIES
+from measure import BUSY, CALIBRATION_S, SLOW, SPAN_S, TRIES, fit
 
 MEDIAN_GOAL, WORST_GOAL = 0.15, 0.35
 FIGURES = {"p50_ms": "p50", "p99_ms": "p99", "utilization": "CPU utilisation"}
@@ -119,12 +119,16 @@ out of quota.
 """
 
 
-def demand_text(workload, calibration):
-    shares = dict(map(tuple, calibration["quantiles"]))
+def demand_text(workload, calibrations):
+    fits = [fit(calibration) for calibration in calibrations]
+    shares = [dict(map(tuple, quantiles)) for quantiles, _ in fits]
+    low, high = (statistics.median(found[share] for found in shares) for share in (0.05, 0.95))
+    cpu_ms = [calibration["cpu_ms"] for calibration in calibrations]
+    spread = f" ({min(cpu_ms):.2f} to {max(cpu_ms):.2f})" * (len(cpu_ms) > 1)
+    overhead = [statistics.median(waits[at] for _, waits in fits) for at in (len(fits[0][1]) // 2, -1)]
     calls = "<br>".join(f"`{path}`" for path in workload.paths)
-    low, high = (shares[share] for share in (0.04, 0.96))
-    return (f"| {workload.name} | {calls} | {calibration['cpu_ms']:.2f} | {low:.1f} to {high:.1f} | "
-            f"{calibration['overhead_ms']:.2f} |")
+    return (f"| {workload.name} | {calls} | {statistics.median(cpu_ms):.2f}{spread} | {low:.1f} to {high:.1f} | "
+            f"{overhead[0]:.2f}, {overhead[1]:.2f} |")
 
 
 def document(rows, calibrations, machine, **facts):
@@ -134,7 +138,7 @@ def document(rows, calibrations, machine, **facts):
         table="\n".join("| " + " | ".join(map(str, row.cells())) + " |" for row in rows),
         summary="\n".join(f"- {line}" for line in summary_lines(rows)),
         demands="\n".join(demand_text(*pair) for pair in calibrations),
-        BUSY=BUSY, SLOW=SLOW, TRIES=TRIES, CALIBRATION_S=CALIBRATION_S, MEDIAN_GOAL=MEDIAN_GOAL, WORST_GOAL=WORST_GOAL,
+        BUSY=BUSY, SLOW=SLOW, SPAN_S=SPAN_S, TRIES=TRIES, CALIBRATION_S=CALIBRATION_S, MEDIAN_GOAL=MEDIAN_GOAL, WORST_GOAL=WORST_GOAL,
         **machine, **facts)
 
 
