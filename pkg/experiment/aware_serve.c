@@ -66,7 +66,7 @@ static struct train *learn_offline(struct experiment_run *run, const struct app_
     if (train == NULL)
         return NULL;
     int result =
-        before ? train_adopt(train, before, err)
+        before ? train_inherit(train, before, err)
                : train_clone(train, &train_thresholds, LESSONS, &rl_clone_default, &report, err);
     if (result == 0 && learn_rounds(train, err) == 0)
         return train;
@@ -104,7 +104,7 @@ static struct train *bootstrap(struct experiment_run *run, const struct app *app
         return NULL;
     struct train *offline = learn_offline(run, &sight, NULL, err);
     struct train *online = offline ? make_train(app, 1, episodes, true, seed, err) : NULL;
-    if (online && train_adopt(online, offline, err) < 0) {
+    if (online && train_inherit(online, offline, err) < 0) {
         train_free(online);
         online = NULL;
     }

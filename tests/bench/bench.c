@@ -205,11 +205,8 @@ int main(int argc, char **argv)
         bench_decide(),      bench_sim_mmc(),         bench_sim_replicas(),
         bench_sim_memory(),  bench_sim_memory_less(), bench_sim_step(),
         bench_sim_day(),     bench_policy_forward(),  bench_net_samples(),
-        bench_train_steps(), bench_train_sim_steps()};
+        bench_train_steps(), bench_train_sim_steps(), bench_train_five()};
     struct figure nets[BENCH_NETS];
-        bench_answer(),         bench_pod(),         bench_decide(),      bench_sim_mmc(),
-        bench_sim_replicas(),   bench_sim_memory(),  bench_sim_step(),    bench_sim_day(),
-        bench_policy_forward(), bench_net_samples(), bench_train_steps(), bench_train_five()};
     cleanup_json json_t *all = json_array();
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)
         json_array_append_new(all, print(&figures[i]));

@@ -27,10 +27,10 @@ struct figure bench_policy_forward(void);
 struct figure bench_net_samples(void);
 struct figure bench_train_steps(void);
 struct figure bench_train_sim_steps(void);
+struct figure bench_train_five(void);
 
 /* blas.c */
 enum { BENCH_NETS = 10 };
 void bench_nets(struct figure out[BENCH_NETS]);
-struct figure bench_train_five(void);
 
 #endif

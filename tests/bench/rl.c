@@ -102,6 +102,8 @@ struct figure bench_train_sim_steps(void)
     double rate = steps_per_s(&world, 100);
     sim_free(sim);
     return (struct figure){"train_sim_steps_per_s", "/s", NULL, rate, NAN, NAN, true};
+}
+
 /* Seconds until five functions that begin with nothing have come to rest, on two cores. */
 static double train_five(const char *algorithm)
 {
