@@ -1,6 +1,7 @@
 /* Runs an experiment once per seed, side by side, and sums up what came of it. */
 #include "internal.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -300,7 +301,7 @@ struct experiment_result *experiment_run(const struct experiment *experiment,
         return r;
     }
     if (r->failed < r->seeds)
-        error_prefix(err, "seed %llu", (unsigned long long)(config->seed + r->failed));
+        error_prefix(err, "seed %" PRIu64, config->seed + r->failed);
     else
         error_set(err, ERROR_CANCELLED, "it was ended");
     experiment_result_free(r);
