@@ -183,9 +183,10 @@ const struct experiment experiment_simppo = {
     .setting =
         "The platform of srl-multitenant and our settings of learning, as the slides tell none. "
         "One "
-        "policy decides for all functions by the state of each and the virtual agent, the sum of "
-        "all others, and earns that function's own reward: of the mean of 110 functions one "
-        "decision would be lost in the noise of all others. It learns with 5 functions; then "
+        "policy decides for all functions by the state of each and the virtual agent. Sums over "
+        "all others are divided by their number, as else 110 functions look like nothing that was "
+        "learned from 5; and a decision earns its function's own reward, as it would be lost in "
+        "the noise of the mean of 110. It learns with 5 functions; then "
         "others join until there are 110, and 60 leave, and the same network goes on, 60 episodes "
         "each time. A node comes with each five functions, so that each has as much room as "
         "before. The drop is that of the first four episodes.",

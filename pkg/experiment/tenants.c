@@ -59,6 +59,7 @@ int tenants_configure(const struct tenants *t, struct train_config *out, struct 
     out->threads = 1;
     /* Of the mean of 110 functions one decision is lost in the noise of all others. */
     out->world.selfish = single || out->algorithm->shared;
+    out->world.mean_field = out->algorithm->shared; /* any number looks alike */
     if (t->papers) {
         train_config_use_papers(out);
         out->mask = false; /* illegal actions are chosen, and cost */

@@ -70,6 +70,7 @@ static const struct option options[] = {
     REAL(lambda, 0, 1e6, "weight of broken goals in the default reward"),
     REAL(illegal_penalty, 0, 1e6, "taken off the reward of an illegal action"),
     REAL(oscillation_penalty, 0, 1e6, "taken off for taking back the action before"),
+    INT(mean_field, 0, 1, "1: a virtual agent is the mean of all others, 0: the sum where it is"),
     INT(selfish, 0, 1, "1: each gets its own reward where the formulation's is the team's"),
 };
 

@@ -46,7 +46,8 @@ struct sim_config {
     double alpha;  /* of the documents' rewards */
     double lambda; /* of the default reward: what an interval costs that is late as a whole */
     double illegal_penalty, oscillation_penalty; /* taken off the reward; the larger if both */
-    int selfish; /* each gets its own reward, even where the formulation's is the team's */
+    int mean_field; /* what one sees of all others is their mean, not their sum */
+    int selfish;    /* each gets its own reward, even where the formulation's is the team's */
 };
 
 /* "default", "mp3", "mappo", "simppo", "aware"; NULL-terminated. */

@@ -74,11 +74,14 @@ static void virtual_agent_fill(const struct sim *sim, const struct agent *a,
     memset(out, 0, GLOBAL_FIELDS * sizeof(*out));
     if (others < 1)
         return;
-    out[0] = (float)(all->place_cpu - place(c->min_cpu, a->asked.cpu, c->max_cpu));
-    out[1] = (float)(all->place_memory -
-                     place(c->min_memory_mib, a->asked.memory_mib, c->max_memory_mib));
-    out[2] = (float)(all->moved[CPU] - a->moved[CPU] + all->moved[MEMORY] - a->moved[MEMORY]);
-    out[3] = (float)(all->moved[REPLICAS] - a->moved[REPLICAS]);
+    double sums[] = {
+        all->place_cpu - place(c->min_cpu, a->asked.cpu, c->max_cpu),
+        all->place_memory - place(c->min_memory_mib, a->asked.memory_mib, c->max_memory_mib),
+        all->moved[CPU] - a->moved[CPU] + all->moved[MEMORY] - a->moved[MEMORY],
+        all->moved[REPLICAS] - a->moved[REPLICAS],
+    };
+    for (size_t i = 0; i < ARRAY_LEN(sums); i++)
+        out[i] = (float)(c->mean_field ? sums[i] / others : sums[i]);
     out[4] = (float)((all->figures[SIM_SLO_PRESERVATION] - f[SIM_SLO_PRESERVATION]) / others);
     out[5] = (float)(utilization / 2 / others);
 }

@@ -731,6 +731,27 @@ static void test_the_next_episode_begins_by_itself(void **state)
     sim_free(sim);
 }
 
+static void test_a_mean_field_is_the_sum_over_the_number_of_others(void **state)
+{
+    (void)state;
+    struct sim *sum = SIM("simppo", "functions", "4", "trace", STEADY);
+    struct sim *mean = SIM("simppo", "functions", "4", "trace", STEADY, "mean_field", "1");
+    static const int plan[4][3] = {{0, 1, 2}, {2, 1, 2}, {2, 0, 1}, {2, 1, 2}};
+    for (size_t i = 0; i < 4; i++) {
+        choose(sum, i, plan[i]);
+        choose(mean, i, plan[i]);
+    }
+    sim_step(sum);
+    sim_step(mean);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t k = 0; k < 13; k++) /* the sums stand behind 7 of its own, before 2 means */
+            assert_near(observation(mean, i)[k],
+                        observation(sum, i)[k] / (k >= 7 && k < 11 ? 3 : 1));
+    assert_near(observation(sum, 0)[10], 2); /* of the others, two scaled out */
+    sim_free(sum);
+    sim_free(mean);
+}
+
 /* The team's mean is that of what each would get by itself. */
 static void test_selfish_ones_get_their_own_reward(void **state)
 {
@@ -915,6 +936,7 @@ int main(void)
         cmocka_unit_test(test_the_next_episode_begins_by_itself),
         cmocka_unit_test(test_without_shuffle_function_i_has_workload_i),
         cmocka_unit_test(test_with_shuffle_2_workload_i_begins_anywhere),
+        cmocka_unit_test(test_a_mean_field_is_the_sum_over_the_number_of_others),
         cmocka_unit_test(test_selfish_ones_get_their_own_reward),
         cmocka_unit_test(test_a_size_can_be_set_whatever_the_steps),
         cmocka_unit_test(test_spreads_scale_rate_and_demand),
