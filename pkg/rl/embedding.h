@@ -20,7 +20,9 @@ static inline size_t asked_size(const struct rl_embed *e)
 {
     return e->observation_size + e->heads.total + e->config.size;
 }
+/* What the encoder sees of a step; what the predictor is asked about, but for the embedding. */
 void embed_put_step(const struct rl_embed *e, const struct rl_step *step, float *to);
+void embed_put_asked(const struct rl_embed *e, const struct rl_step *step, float *to);
 /* tanh of the mean of `count` codes. */
 void embed_pool(const float *codes, size_t count, size_t size, float *out);
 
