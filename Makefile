@@ -100,10 +100,9 @@ $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 # As many updates as two cores take so many seconds for; the same number gives the same policy.
 POLICY_SECONDS ?= 60
 POLICY_SEED    ?= 1
-UPDATES_PER_SECOND := 2
 .PHONY: policy
 policy: $(BUILD)/mpactl ## learn the policy of the recommender ppo, into build/policy (a minute)
-	@$(BUILD)/mpactl policy --updates $$(($(POLICY_SECONDS) * $(UPDATES_PER_SECOND))) \
+	@$(BUILD)/mpactl policy --updates $$(($(POLICY_SECONDS) * 4 / 3)) \
 	    --seed $(POLICY_SEED) --out $(BUILD)/policy
 $(BUILD)/policy: $(wildcard pkg/recommend/*.[ch] pkg/bootstrap/*.[ch]) | $(BUILD)/mpactl
 	@echo "  LEARN $@, about a minute"

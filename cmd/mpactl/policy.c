@@ -18,7 +18,7 @@ struct policy_options {
 #define AT(field) offsetof(struct policy_options, field)
 static const struct args_option table[] = {
     {"out", ARGS_TEXT, AT(out), NULL, 0, 0, NULL, "file for what is learned"},
-    {"updates", ARGS_NUMBER, AT(updates), "150", 0, 1e9, NULL,
+    {"updates", ARGS_NUMBER, AT(updates), "80", 0, 1e9, NULL,
      "of the policy, one for 6,144 decisions; 0: what it begins with, the core's own choices"},
     {"seed", ARGS_NUMBER, AT(seed), "1", 0, 0x1p53, NULL, "of all chance; the same gives the same"},
     {"off", ARGS_TEXT, AT(off), NULL, 0, 0, NULL,

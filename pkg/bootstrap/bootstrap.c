@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEUTRAL_BIAS 2.0f /* of the logits: how much likelier the core's choice is at first */
+#define NEUTRAL_BIAS 3.5f /* of the logits: how much likelier the core's choice is at first */
 
 void bootstrap_config_init(struct bootstrap_config *config)
 {
     *config = (struct bootstrap_config){
-        .world = bootstrap_world_default, .ppo = rl_ppo_default, .updates = 150, .seed = 1};
+        .world = bootstrap_world_default, .ppo = rl_ppo_default, .updates = 80, .seed = 1};
     config->ppo.horizon = 64;
     config->ppo.minibatch = 512;
     config->ppo.epochs = 4;
     config->ppo.gamma = 0.99;
-    config->ppo.entropy = 0.003;
+    config->ppo.entropy = 0.001;
 }
 
 static void prefer_neutral(struct rl_net *actor)

@@ -14,6 +14,7 @@
 #define TRIMMED     0.8  /* the same where the model is corrected downwards */
 #define HOPELESS    0.1  /* of the allowed late requests, beyond those that no CPU can help */
 #define LEAST_MILLI 5.0
+#define MOST_MILLI  1e6 /* of a replica: no machine has more */
 #define BEYOND      64 /* times the largest size: where the table ends */
 #define IN_A_ROW    3
 
@@ -45,9 +46,18 @@ static struct queue_load load_of(const struct sizing_task *t, double rate)
     return (struct queue_load){rate, t->mean_s, t->tail_s, t->tail_score, t->goal_s};
 }
 
-void recommend_sizing_set(struct sizing *s, const struct sizing_task *t)
+/* Where CPU is not ours, a size may be anything. */
+static struct sizing_task within_reason(const struct sizing_task *t)
 {
-    const struct sizing_task *old = &s->task;
+    struct sizing_task bounded = *t;
+    bounded.size.min = clamp(fmax(t->size.min, 1), 1, MOST_MILLI); /* fmax skips NaN */
+    bounded.size.max = clamp(fmax(t->size.max, 1), bounded.size.min, MOST_MILLI);
+    return bounded;
+}
+
+void recommend_sizing_set(struct sizing *s, const struct sizing_task *task)
+{
+    const struct sizing_task bounded = within_reason(task), *t = &bounded, *old = &s->task;
     bool same = !moved(old->mean_s, t->mean_s) && !moved(old->tail_s, t->tail_s) &&
                 old->goal_s == t->goal_s && old->allowed == t->allowed && old->size.min == t->size.min &&
                 old->size.max == t->size.max && old->most_replicas == t->most_replicas &&

@@ -217,11 +217,11 @@ static void features_are_bounded_and_so_is_what_is_proposed(void **state)
     (void)state;
     struct random random = random_stream(1, 0);
     size_t said = 0;
-    for (int mpa = 0; mpa < 30; mpa++) {
+    for (int mpa = 0; mpa < 12; mpa++) {
         struct ear ear = neutral_ear();
         struct scene *s = scene_new(&recommend_ppo, NULL);
         scene_use(s, listen, &ear);
-        for (int step = 0; step < 150; step++) {
+        for (int step = 0; step < 120; step++) {
             any_observation(s, &random);
             for (size_t h = 0; h < POLICY_HEAD_COUNT; h++)
                 ear.answer[h] = (int32_t)random_below(&random, recommend_policy_heads[h].options);
@@ -234,7 +234,7 @@ static void features_are_bounded_and_so_is_what_is_proposed(void **state)
         }
         scene_free(s);
     }
-    assert_true(said > 1000);
+    assert_true(said > 300);
 }
 
 /* --- sameness ---------------------------------------------------------------------------------- */
@@ -253,6 +253,13 @@ static void live_for(struct scene *s, double rate, double latency_ms, double sec
 {
     for (double t = 0; t < seconds; t += INTERVAL_S)
         live(s, rate, latency_ms);
+}
+
+/* Requests of so much CPU at the 99th percentile, alone in a replica of which they get what it has. */
+static void work_for(struct scene *s, double rate, double tail_ms, double seconds)
+{
+    for (double t = 0; t < seconds; t += INTERVAL_S)
+        live(s, rate, tail_ms / fmin(s->seen.containers[0].request[CPU] / 1000, 1));
 }
 
 struct many {
@@ -346,7 +353,7 @@ static double cost_with(enum policy_head head, int32_t option, struct recommenda
     ear.answer[head] = option;
     struct scene *s = scene_new(&recommend_ppo, NULL);
     scene_use(s, listen, &ear);
-    live_for(s, 60, 200, 600);
+    work_for(s, 2, 120, 600);
     *out = s->out;
     double cost = s->out.replicas * scene_target(s);
     scene_free(s);
@@ -361,7 +368,7 @@ static void the_cpu_head_multiplies(void **state)
     double core = cost_with(POLICY_CPU, cpu->neutral, &out);
     for (int32_t i = 0; i < (int32_t)cpu->options; i++) {
         double ratio = cost_with(POLICY_CPU, i, &out) / core;
-        if (fabs(ratio / cpu->values[i] - 1) > 0.12) /* sizes are whole, replicas stay */
+        if (fabs(ratio / cpu->values[i] - 1) > 0.2) /* what is late alone is seen a little differently */
             fail_msg("cpu %g: %g × the cost", cpu->values[i], ratio);
         if (i != cpu->neutral)
             assert_non_null(strstr(out.reason, "policy: cpu"));
@@ -396,12 +403,12 @@ static void late_requests_are_paid_for(void **state)
 {
     (void)state;
     struct scene *s = scene_new(&recommend_ppo, NULL);
-    live_for(s, 20, 100, 600);
+    work_for(s, 2, 120, 600);
     double before = s->out.replicas * scene_target(s);
-    live_for(s, 20, 100, 1800);
+    work_for(s, 2, 120, 3600);
     double after = s->out.replicas * scene_target(s);
     assert_true(after < before);
-    live_for(s, 20, 310, 60);
+    live_for(s, 2, 310, 60);
     assert_true(s->out.replicas * scene_target(s) > after);
     scene_free(s);
 }
