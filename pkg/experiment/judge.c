@@ -20,8 +20,7 @@ struct judge {
     void **ensure; /* (rows) */
 };
 
-/* --- ENSURE ------------------------------------------------------------------------------------
- */
+/* --- ENSURE ---------------------------------------------------------------------------------- */
 static struct observation observe(const struct judge *j, size_t row, const struct sim_config *c)
 {
     const double *f = sim_block(j->sim)->figures + row * SIM_FIGURE_COUNT;
@@ -68,8 +67,7 @@ static int decide_by_ensure(const struct judge *j, const struct sim_config *c, s
     return 0;
 }
 
-/* --- figures -----------------------------------------------------------------------------------
- */
+/* --- figures --------------------------------------------------------------------------------- */
 static void look(const struct judge *j)
 {
     const struct sim_block *b = sim_block(j->sim);
@@ -106,8 +104,7 @@ static void sum_up(const struct judge *j, struct tenant_figures *out)
     }
 }
 
-/* --- episodes ----------------------------------------------------------------------------------
- */
+/* --- episodes -------------------------------------------------------------------------------- */
 static int play(const struct judge *j, const struct train *train, const struct sim_config *c,
                 struct error *err)
 {
@@ -160,8 +157,7 @@ int tenants_judge(const struct experiment_run *run, const struct tenants *tenant
     return result;
 }
 
-/* --- comparing ---------------------------------------------------------------------------------
- */
+/* --- comparing ------------------------------------------------------------------------------- */
 double tenants_mean_utilization(const struct tenant_figures *figures, size_t count)
 {
     double sum = 0;

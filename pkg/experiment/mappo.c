@@ -95,8 +95,7 @@ static const struct experiment_row rows[ROWS] = {
     {"CPU utilisation", "ENSURE", "%", NULL, EXPERIMENT_NO_AIM, 0, NULL},
 };
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning -------------------------------------------------------------------------------- */
 static void team_clear(struct team *t)
 {
     for (size_t i = 0; i < STAGES; i++) {
@@ -127,8 +126,7 @@ static int teach(struct experiment_run *run, size_t k, double begin, double end,
     return 0;
 }
 
-/* --- telling -----------------------------------------------------------------------------------
- */
+/* --- telling --------------------------------------------------------------------------------- */
 static void tell_curves(struct experiment_run *run, size_t k, const struct team *t)
 {
     const struct tenants_curve *c = t->curves;

@@ -78,8 +78,7 @@ static const struct experiment_row rows[ROWS] = {
               "Rewards still wander when the episodes end."),
 };
 
-/* --- functions join ----------------------------------------------------------------------------
- */
+/* --- functions join -------------------------------------------------------------------------- */
 struct growth {
     struct train *first, *last; /* of the first size; of the one before */
     struct tenants_curve curves[SIZES];
@@ -132,8 +131,7 @@ static void tell_growth(struct experiment_run *run, const struct growth *g)
     tenants_line(run, 0, g->curves, SIZES);
 }
 
-/* --- against others ----------------------------------------------------------------------------
- */
+/* --- against others -------------------------------------------------------------------------- */
 static void compare(struct experiment_run *run, const struct tenant_figures *f,
                     const struct tenants_rivals *rivals)
 {

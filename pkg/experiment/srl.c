@@ -43,8 +43,7 @@ static int teach(struct experiment_run *run, bool alone, double begin, double en
     return 0;
 }
 
-/* --- alone -------------------------------------------------------------------------------------
- */
+/* --- alone ----------------------------------------------------------------------------------- */
 enum isolation_row {
     ALONE_CONVERGED,
     ALONE_P99 = ALONE_CONVERGED + SETTINGS,             /* (settings, kinds) */
@@ -165,8 +164,7 @@ const struct experiment experiment_srl_isolation = {
     .run = run_isolation,
 };
 
-/* --- together ----------------------------------------------------------------------------------
- */
+/* --- together -------------------------------------------------------------------------------- */
 enum multitenant_row {
     SLOWER, /* (settings, kinds) */
     REWARD_DROP = SLOWER + SETTINGS * TENANT_KINDS,

@@ -16,8 +16,7 @@ static const char *const workloads[TENANT_KINDS] = {
     "bursty:rate=4,burst=2,every=250,length=50,span=1000,demand=65,p99=105",
 };
 
-/* --- the platform ------------------------------------------------------------------------------
- */
+/* --- the platform ---------------------------------------------------------------------------- */
 static int set_world(const struct tenants *t, struct sim_config *world, struct error *err)
 {
     static const char *const alike[][2] = {{"episode_steps", "200"},
@@ -69,8 +68,7 @@ int tenants_configure(const struct tenants *t, struct train_config *out, struct 
     return set_world(t, &out->world, err);
 }
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning -------------------------------------------------------------------------------- */
 void tenants_curve_clear(struct tenants_curve *curve)
 {
     free(curve->rounds);
@@ -124,8 +122,7 @@ struct train *tenants_learn(struct experiment_run *run, const struct tenants_les
     return NULL;
 }
 
-/* --- figures of a curve ------------------------------------------------------------------------
- */
+/* --- figures of a curve ---------------------------------------------------------------------- */
 #define REST_EPISODES  20   /* the mean of so many … */
 #define REST_SHARE     0.05 /* … stays as near as this to where it ends */
 #define FIRST_EPISODES 4    /* a round of ours */
@@ -173,8 +170,7 @@ double tenants_drop(const struct tenants_curve *before, const struct tenants_cur
     return 100 * (1 - tenants_first_reward(after) / tenants_last_reward(before));
 }
 
-/* --- the plot ----------------------------------------------------------------------------------
- */
+/* --- the plot -------------------------------------------------------------------------------- */
 void tenants_line(struct experiment_run *run, size_t line, const struct tenants_curve *curves,
                   size_t count)
 {

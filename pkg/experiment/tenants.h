@@ -9,8 +9,7 @@
 #define TENANT_KINDS 5
 extern const char *const tenant_names[TENANT_KINDS];
 
-/* --- the platform ------------------------------------------------------------------------------
- */
+/* --- the platform ---------------------------------------------------------------------------- */
 struct tenants {
     const char *algorithm; /* of pkg/train: "ppo" is S-RL; NULL: nobody learns */
     size_t functions;      /* function i is of kind i modulo TENANT_KINDS */
@@ -19,8 +18,7 @@ struct tenants {
 };
 int tenants_configure(const struct tenants *tenants, struct train_config *out, struct error *err);
 
-/* --- learning ----------------------------------------------------------------------------------
- */
+/* --- learning -------------------------------------------------------------------------------- */
 struct tenants_curve { /* how well it went, one round after the other */
     size_t functions, count;
     struct train_report *rounds;
@@ -56,8 +54,7 @@ double tenants_drop(const struct tenants_curve *before, const struct tenants_cur
 void tenants_line(struct experiment_run *run, size_t line, const struct tenants_curve *curves,
                   size_t count);
 
-/* --- judging (judge.c) -------------------------------------------------------------------------
- */
+/* --- judging (judge.c) ----------------------------------------------------------------------- */
 struct tenant_figures { /* of one function in whole episodes of the likeliest actions */
     double p99_ms, goal_ms, reward, cpu_utilization, violation_ratio;
     double replicas, cpu; /* means */
@@ -72,8 +69,7 @@ double tenants_mean_reward(const struct tenant_figures *figures, size_t count);
 /* By how many percent the p99 of a function is above that of another. */
 double tenants_slower(const struct tenant_figures *now, const struct tenant_figures *before);
 
-/* --- whom others are compared with (rivals.c) ---------------------------------------------------
- */
+/* --- whom others are compared with (rivals.c) ------------------------------------------------ */
 struct tenants_rivals {                           /* figures of the five functions */
     struct tenant_figures alone[TENANT_KINDS];    /* single agents, each alone */
     struct tenant_figures moved[TENANT_KINDS];    /* the same agents, together */

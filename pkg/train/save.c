@@ -78,8 +78,7 @@ int train_load(struct train *t, const char *path, struct error *err)
     return result < 0 ? error_prefix(err, "%s", path) : 0;
 }
 
-/* --- functions join and leave ------------------------------------------------------------------
- */
+/* --- functions join and leave ---------------------------------------------------------------- */
 static int adopt_one(struct train *t, size_t i, const struct train *from, size_t k,
                      struct error *err)
 {
