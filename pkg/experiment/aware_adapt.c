@@ -12,7 +12,7 @@
 #define LOGGED     6   /* of which the embedding learns from so many more */
 #define ADAPT      30  /* episodes of adapting */
 #define TO_THE_END 160 /* of the policy that is adapted to */
-#define LAST       20  /* of these, whose mean it is judged by */
+#define LAST       10  /* of either, whose mean is where it leads to */
 #define WINDOW     3   /* episodes that must be good in the mean */
 #define GOOD       0.95
 #define CURIOUS    0.3   /* share of actions by chance in what is logged */
@@ -181,31 +181,29 @@ static size_t count_episodes(const double *rewards, size_t count, double good)
     return count;
 }
 
-static int learn_to_the_end(struct study *st, const struct app *app, double *reward,
+static int learn_to_the_end(const struct study *st, const struct app *app, struct sums *last,
                             struct error *err)
 {
     struct session s;
-    struct sums sums, last = {0};
+    struct sums sums;
     int result = session_init(&s, app, 1, NOTHING, NULL, st->to_the_end, st->run->seed, err);
     for (size_t i = 0; i < st->to_the_end && result == 0; i++) {
         result = session_episode(&s, &sums, err);
         if (i + LAST >= st->to_the_end)
-            sums_join(&last, &sums);
+            sums_join(last, &sums);
     }
     session_clear(&s);
-    *reward = last.reward / last.steps;
-    sums_join(&st->best, &last);
     return result;
 }
 
-static int adapt(struct study *st, size_t unseen, enum arm arm, double good, struct error *err)
+static int adapt(struct study *st, size_t unseen, enum arm arm, double *rewards, struct sums *last,
+                 struct error *err)
 {
-    const struct app *app = &st->unseen[unseen];
-    size_t source = arm == TL || arm == TL_PLUS ? unseen % SOURCES : 0;
     struct session s;
     struct sums sums;
-    cleanup_free double *rewards = xcalloc(st->adapt, sizeof(*rewards));
-    int result = session_init(&s, app, 1, arm, st->embed, st->adapt, st->run->seed + 500, err);
+    size_t source = arm == TL || arm == TL_PLUS ? unseen % SOURCES : 0;
+    int result = session_init(&s, &st->unseen[unseen], 1, arm, st->embed, st->adapt,
+                              st->run->seed + 500, err);
     if (result == 0 && arm != NOTHING)
         take_over(&s, &st->taught[arm][source]);
     for (size_t i = 0; i < st->adapt && result == 0; i++) {
@@ -213,24 +211,48 @@ static int adapt(struct study *st, size_t unseen, enum arm arm, double good, str
         rewards[i] = sums.reward / sums.steps;
         st->curves[arm][i] += rewards[i] / UNSEEN;
         sums_join(&st->sums[arm], &sums);
+        if (i + LAST >= st->adapt)
+            sums_join(last, &sums);
     }
     session_clear(&s);
-    st->episodes[arm] += (double)count_episodes(rewards, st->adapt, good) / UNSEEN;
     return result;
+}
+
+/* What can be reached: by who learns to the end, or by the best of those who adapt. */
+static const struct sums *find_best(const struct sums *last, size_t count)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < count; i++)
+        if (last[i].reward / last[i].steps > last[best].reward / last[best].steps)
+            best = i;
+    return &last[best];
+}
+
+static int adapt_to(struct study *st, size_t unseen, struct error *err)
+{
+    struct sums last[ARMS + 1] = {0};
+    cleanup_free double *rewards = xcalloc(ARMS * st->adapt, sizeof(*rewards));
+    if (learn_to_the_end(st, &st->unseen[unseen], &last[ARMS], err) < 0)
+        return -1;
+    for (enum arm arm = 0; arm < ARMS; arm++)
+        if (adapt(st, unseen, arm, rewards + arm * st->adapt, &last[arm], err) < 0)
+            return -1;
+    const struct sums *best = find_best(last, ARMS + 1);
+    sums_join(&st->best, best);
+    for (enum arm arm = 0; arm < ARMS; arm++) {
+        size_t episodes =
+            count_episodes(rewards + arm * st->adapt, st->adapt, GOOD * best->reward / best->steps);
+        st->episodes[arm] += (double)episodes / UNSEEN;
+    }
+    return 0;
 }
 
 static int adapt_all(struct study *st, struct error *err)
 {
-    for (size_t i = 0; i < UNSEEN; i++) {
-        double best;
-        if (learn_to_the_end(st, &st->unseen[i], &best, err) < 0)
+    for (size_t i = 0; i < UNSEEN; i++)
+        if (adapt_to(st, i, err) < 0 ||
+            run_progress(st->run, 0.4 + 0.3 * (double)(i + 1) / UNSEEN, err) < 0)
             return -1;
-        for (enum arm arm = 0; arm < ARMS; arm++)
-            if (adapt(st, i, arm, GOOD * best, err) < 0)
-                return -1;
-        if (run_progress(st->run, 0.4 + 0.3 * (double)(i + 1) / UNSEEN, err) < 0)
-            return -1;
-    }
     return 0;
 }
 
