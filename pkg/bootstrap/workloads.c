@@ -8,6 +8,7 @@
 #define MAX_CORES  6.0  /* that a function keeps busy on average, */
 #define MAX_RATE   30.0 /* and its mean rate: more of the same teaches little */
 #define PEAK_CORES 10.0 /* at its highest: what cannot be had teaches nothing */
+#define NEVER_NONE 0.01 /* of the mean rate */
 #define TURN       6.283185307179586
 
 double bootstrap_between(struct random *random, double low, double high)
@@ -143,6 +144,7 @@ int bootstrap_workload(struct random *random, double span_s, struct trace *out, 
     struct trace_function *f = &out->functions[0];
     struct shape s = {.random = random, .count = (size_t)ceil(span_s / SLOT_S)};
     s.rates = xcalloc(s.count, sizeof(*s.rates));
+    add(&s, 0, INFINITY, NEVER_NONE);
     for (int parts = random_uniform(random) < 0.3 ? 2 : 1; parts > 0; parts--)
         shapes[random_below(random, ARRAY_LEN(shapes))](&s);
     double mean_s = trace_mean_cpu_ms(f) / 1000;
