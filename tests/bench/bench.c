@@ -198,6 +198,16 @@ static json_t *print(const struct figure *f)
                      number(f->peer_value), "ratio", number(ratio), "goal", number(f->goal));
 }
 
+static void run(struct figure (*const *benches)(void), size_t count, json_t *all)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct figure f = benches[i]();
+        json_array_append_new(all, print(&f));
+        fflush(stdout);
+    }
+}
+
+/* bench [OUT [learning]]: all of it, or only what other learners are held against. */
 int main(int argc, char **argv)
 {
     const struct figure figures[] = {
@@ -206,13 +216,21 @@ int main(int argc, char **argv)
         bench_sim_memory(),  bench_sim_memory_less(), bench_sim_step(),
         bench_sim_day(),     bench_policy_forward(),  bench_net_samples(),
         bench_train_steps(), bench_train_sim_steps(), bench_train_five()};
+    static struct figure (*const general[])(void) = {
+        bench_clock,    bench_answer,       bench_pod,        bench_decide,
+        bench_sim_mmc,  bench_sim_replicas, bench_sim_memory, bench_sim_memory_less,
+        bench_sim_step, bench_sim_day,      bench_net_samples};
+    static struct figure (*const learning[])(void) = {bench_policy_forward, bench_train_steps,
+                                                      bench_train_sim_steps};
     struct figure nets[BENCH_NETS];
     cleanup_json json_t *all = json_array();
-    for (size_t i = 0; i < ARRAY_LEN(figures); i++)
-        json_array_append_new(all, print(&figures[i]));
-    bench_nets(nets);
-    for (size_t i = 0; i < BENCH_NETS; i++)
-        json_array_append_new(all, print(&nets[i]));
+    if (argc < 3) {
+        run(general, ARRAY_LEN(general), all);
+        bench_nets(nets);
+        for (size_t i = 0; i < BENCH_NETS; i++)
+            json_array_append_new(all, print(&nets[i]));
+    }
+    run(learning, ARRAY_LEN(learning), all);
     if (argc > 1 && json_dump_file(all, argv[1], JSON_INDENT(2)) < 0) {
         fprintf(stderr, "bench: cannot write %s\n", argv[1]);
         return 1;

@@ -1,10 +1,11 @@
 """PPO elsewhere with the settings of bench_train_steps: 2 × 64 tanh, one environment, 200 steps, then 5 epochs of
-minibatches of 5. Prints JSON: peer → our figure → its value, by CPU time of one thread.
+minibatches of 5. Usage: peers_rl.py PEER. Prints JSON: our figure → its value, by CPU time of one thread.
 
 Stable-Baselines3 learns CartPole as we do, and our own environment through its Gymnasium binding. RLtools has no options to choose from, only numbers, so that it learns its
 own Pendulum; the networks and the number of their updates are the same."""
 import json
 import os
+import sys
 import tempfile
 import time
 
@@ -62,4 +63,5 @@ def rltools(updates=250):
         return {"train_steps_per_s": 200 * updates / cpu_s(learn)}
 
 
-print(json.dumps({"RLtools": rltools(), "Stable-Baselines3": stable_baselines()}))  # it refuses to meet PyTorch
+PEERS = {"RLtools": rltools, "Stable-Baselines3": stable_baselines}
+print(json.dumps(PEERS[sys.argv[1]]()))
