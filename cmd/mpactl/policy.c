@@ -53,7 +53,8 @@ static int read_options(int argc, char **argv, struct policy_options *out)
 static int print_help(void)
 {
     puts("mpactl policy --out FILE [OPTION…]\n\n"
-         "Learns the general policy of the recommender ppo in simulated clusters, on workloads that\n"
+         "Learns the general policy of the recommender ppo in simulated clusters, on workloads "
+         "that\n"
          "are made up.\n\nOptions:");
     args_print_help(table, ARRAY_LEN(table));
     return EXIT_FINE;
@@ -77,10 +78,11 @@ static void on_update(void *arg, size_t update, const struct bootstrap_figures *
     w->sum.late_ratio += f->late_ratio;
     if (!w->verbose || (update + 1) % 10 != 0)
         return;
-    printf("update %4zu  reward %.4f  CPU %.3f × needed  goal met %.1f%% of %g  late %.2f × allowed\n",
-           update + 1, w->sum.reward / w->sum.steps, w->sum.cost / w->sum.steps,
-           100 * w->sum.met / fmax(w->sum.episodes, 1), w->sum.episodes,
-           w->sum.late_ratio / fmax(w->sum.episodes, 1));
+    printf(
+        "update %4zu  reward %.4f  CPU %.3f × needed  goal met %.1f%% of %g  late %.2f × allowed\n",
+        update + 1, w->sum.reward / w->sum.steps, w->sum.cost / w->sum.steps,
+        100 * w->sum.met / fmax(w->sum.episodes, 1), w->sum.episodes,
+        w->sum.late_ratio / fmax(w->sum.episodes, 1));
     fflush(stdout);
     w->sum = (struct bootstrap_figures){0};
 }
@@ -130,7 +132,8 @@ static int judge(const struct policy_options *o, struct error *err)
     world.threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores();
     world.episode_steps = (size_t)(8 * 3600 / world.interval_s);
     world.policy = policy;
-    puts("Late requests · CPU reserved ÷ needed · goals met, of functions with 1,000 requests or more\n"
+    puts("Late requests · CPU reserved ÷ needed · goals met, of functions with 1,000 requests or "
+         "more\n"
          "              sparse                    steady                    bursty"
          "                    together                  all");
     for (size_t i = 0; i < ARRAY_LEN(names) && result == 0; i++) {

@@ -1,5 +1,5 @@
-#include "recommend/policy.h"
 #include "study.h"
+#include "recommend/policy.h"
 
 #include <math.h>
 #include <string.h>

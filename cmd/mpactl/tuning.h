@@ -20,8 +20,8 @@ const char *tuning_row_name(size_t row);
 struct tuned { /* one recommender */
     const struct recommender *recommender;
     const struct recommend_policy *policy; /* where it has learned */
-    double *params;               /* [row][function][parameter] */
-    struct trial_result *results; /* [row][function], on the load to judge by */
+    double *params;                        /* [row][function][parameter] */
+    struct trial_result *results;          /* [row][function], on the load to judge by */
 };
 
 struct tuning {

@@ -47,8 +47,8 @@ static int learn(const struct bootstrap_config *config, struct bootstrap_world *
     return 0;
 }
 
-static void write_down(const struct bootstrap_config *config, const struct rl_ppo *ppo,
-                       size_t rows, struct rl_checkpoint *out)
+static void write_down(const struct bootstrap_config *config, const struct rl_ppo *ppo, size_t rows,
+                       struct rl_checkpoint *out)
 {
     char text[32];
     *out = (struct rl_checkpoint){.algorithm = xstrdup("ppo")};

@@ -11,19 +11,19 @@
 
 /* --- the world ------------------------------------------------------------------------------- */
 struct bootstrap_world_config {
-    size_t alone;          /* clusters with one function, never short of CPU */
-    size_t shared;         /* clusters whose functions share scarce nodes */
-    size_t episode_steps;  /* decisions */
-    double interval_s;     /* between them */
+    size_t alone;         /* clusters with one function, never short of CPU */
+    size_t shared;        /* clusters whose functions share scarce nodes */
+    size_t episode_steps; /* decisions */
+    double interval_s;    /* between them */
     size_t threads;
-    const char *off;       /* features and heads that policies do without, as in a checkpoint */
+    const char *off; /* features and heads that policies do without, as in a checkpoint */
     const struct recommender *recommender; /* that is judged; NULL: ppo learns, */
     const struct recommend_policy *policy; /* and what it is judged by */
 };
 extern const struct bootstrap_world_config bootstrap_world_default;
 #define BOOTSTRAP_SHARED_FUNCTIONS 4
 
-struct bootstrap_figures { /* sums over all rows since the last reset of them */
+struct bootstrap_figures {      /* sums over all rows since the last reset of them */
     double steps, cost, reward; /* cost: CPU reserved ÷ needed, by step */
     double episodes;            /* that have ended */
     double met;                 /* of which kept their goal */

@@ -9,7 +9,8 @@
 double bootstrap_between(struct random *random, double low, double high);
 double bootstrap_factor(struct random *random, double low, double high); /* evenly by factors */
 
-/* --- one cluster and its episodes (lesson.c) --------------------------------------------------- */
+/* --- one cluster and its episodes (lesson.c) ---------------------------------------------------
+ */
 struct lesson_row { /* of the world's arrays */
     float *features;
     uint8_t *mask;

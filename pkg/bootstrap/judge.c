@@ -13,7 +13,7 @@ struct judging {
         struct bootstrap_judgement kinds[BOOTSTRAP_KINDS];
         struct error err;
         bool failed;
-    } *verdicts; /* of each cluster */
+    } * verdicts; /* of each cluster */
 };
 
 struct arrays { /* what rows of a learner would be */

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#define SCALE      20.0 /* so that rewards stay within a few units */
-#define LINEAR     4.0  /* cost beyond it counts by its logarithm */
+#define SCALE  20.0 /* so that rewards stay within a few units */
+#define LINEAR 4.0  /* cost beyond it counts by its logarithm */
 /* The price of as many late requests as are allowed, in times the needed CPU: little at first, more
  * from a share of them on that is spent. One step's is bounded, or a single bad one would drown the
  * rest. */

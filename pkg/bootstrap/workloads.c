@@ -30,7 +30,8 @@ struct shape {
 
 static void add(const struct shape *s, double from_s, double span_s, double rate)
 {
-    for (size_t i = (size_t)fmax(from_s / SLOT_S, 0); i < s->count && (double)i * SLOT_S < from_s + span_s; i++)
+    for (size_t i = (size_t)fmax(from_s / SLOT_S, 0);
+         i < s->count && (double)i * SLOT_S < from_s + span_s; i++)
         s->rates[i] += rate;
 }
 
@@ -41,7 +42,8 @@ static void steady(const struct shape *s)
 
 static void daily(const struct shape *s)
 {
-    double period_s = bootstrap_factor(s->random, 2400, 30000), phase = TURN * random_uniform(s->random);
+    double period_s = bootstrap_factor(s->random, 2400, 30000),
+           phase = TURN * random_uniform(s->random);
     double amplitude = bootstrap_between(s->random, 0.2, 0.95);
     for (size_t i = 0; i < s->count; i++)
         s->rates[i] += 1 - amplitude * cos(TURN * (double)i * SLOT_S / period_s + phase);
@@ -50,12 +52,14 @@ static void daily(const struct shape *s)
 /* A level with short bursts, at random or regular moments, all alike or not. */
 static void bursts(const struct shape *s)
 {
-    double every_s = bootstrap_factor(s->random, 240, 3600), times = bootstrap_factor(s->random, 2.5, 60);
+    double every_s = bootstrap_factor(s->random, 240, 3600),
+           times = bootstrap_factor(s->random, 2.5, 60);
     double length_s = fmin(bootstrap_factor(s->random, 20, 300), every_s / 2);
     double spread = random_uniform(s->random) < 0.5 ? 0 : bootstrap_between(s->random, 0, 0.7);
     bool regular = random_uniform(s->random) < 0.3;
     add(s, 0, INFINITY, 1);
-    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S; t += every_s) {
+    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S;
+         t += every_s) {
         double wait_s = regular ? 0 : (every_s - length_s) * random_uniform(s->random);
         add(s, t + wait_s, length_s, times * exp(spread * random_normal(s->random)));
     }
@@ -64,7 +68,8 @@ static void bursts(const struct shape *s)
 /* Minute by minute another rate around a level that drifts. */
 static void uneven(const struct shape *s)
 {
-    double sigma = bootstrap_between(s->random, 0.1, 1.2), keep = bootstrap_between(s->random, 0, 0.98);
+    double sigma = bootstrap_between(s->random, 0.1, 1.2),
+           keep = bootstrap_between(s->random, 0, 0.98);
     double state = 0, minute_s = random_uniform(s->random) < 0.5 ? 60 : 15;
     for (double t = 0; t < (double)s->count * SLOT_S; t += minute_s) {
         state = keep * state + sqrt(1 - keep * keep) * sigma * random_normal(s->random);
@@ -75,16 +80,19 @@ static void uneven(const struct shape *s)
 /* So many requests at once, again and again. */
 static void timers(const struct shape *s)
 {
-    double every_s = 60 * floor(bootstrap_factor(s->random, 1, 30)), jitter = bootstrap_between(s->random, 0, 20);
+    double every_s = 60 * floor(bootstrap_factor(s->random, 1, 30)),
+           jitter = bootstrap_between(s->random, 0, 20);
     add(s, 0, INFINITY, random_uniform(s->random) < 0.5 ? 0.02 : 0.3);
-    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S; t += every_s)
+    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S;
+         t += every_s)
         add(s, t + jitter * random_uniform(s->random), SLOT_S, every_s / SLOT_S);
 }
 
 /* Nothing, then something, and so on. */
 static void on_and_off(const struct shape *s)
 {
-    double on_s = bootstrap_factor(s->random, 60, 3600), off_s = bootstrap_factor(s->random, 60, 3600);
+    double on_s = bootstrap_factor(s->random, 60, 3600),
+           off_s = bootstrap_factor(s->random, 60, 3600);
     bool on = random_uniform(s->random) < 0.5;
     for (double t = 0; t < (double)s->count * SLOT_S; on = !on) {
         double span_s = (on ? on_s : off_s) * random_exponential(s->random);
@@ -97,7 +105,8 @@ static void on_and_off(const struct shape *s)
 /* Levels that change once in a while and stay. */
 static void levels(const struct shape *s)
 {
-    double stay_s = bootstrap_factor(s->random, 600, 7200), spread = bootstrap_between(s->random, 0.3, 1.2);
+    double stay_s = bootstrap_factor(s->random, 600, 7200),
+           spread = bootstrap_between(s->random, 0.3, 1.2);
     for (double t = 0; t < (double)s->count * SLOT_S;) {
         double span_s = stay_s * (0.3 + random_exponential(s->random));
         add(s, t, span_s, exp(spread * random_normal(s->random)));

@@ -175,9 +175,9 @@ enum multitenant_row {
 };
 
 #define NO_HARM                                                                                    \
-    "Agents of these settings end with one or two containers, so that few requests ever run at "   \
-    "once: on a platform that gives idle cores to whoever needs them there is little to fight "    \
-    "for."
+    "An agent that ended with more cpu.shares than it needs, or with so few containers that few "  \
+    "of its requests ever run at once, has little to lose on a platform that gives idle cores to " \
+    "whoever needs them."
 #define HARM(name, settings, says)                                                                 \
     {                                                                                              \
         "p99 together above p99 alone, " settings, name, "%", says, EXPERIMENT_AT_LEAST, 10,       \

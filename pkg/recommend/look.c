@@ -8,8 +8,7 @@
 
 void recommend_look_init(struct look_memory *m)
 {
-    *m = (struct look_memory){
-        .demand = recommend_demand_new(), .asked_s = NAN, .concurrency = NAN};
+    *m = (struct look_memory){.demand = recommend_demand_new(), .asked_s = NAN, .concurrency = NAN};
 }
 
 void recommend_look_clear(struct look_memory *m)

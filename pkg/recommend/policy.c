@@ -13,16 +13,16 @@ const struct policy_head_info recommend_policy_heads[POLICY_HEAD_COUNT] = {
 };
 
 const char *const recommend_policy_features[POLICY_FEATURE_COUNT] = {
-    "busy",        "requests",   "mean",      "tail",    "goal",         "latency",   "late",
-    "spent",       "confidence", "throttled", "backlog", "pending",      "grown",     "rate_now",
-    "peak",        "trend",      "risk",      "unready", "ready_cost",   "trim",      "utilization",
-    "replicas",    "cpu",        "room",      "short",   "since_surprise",
+    "busy",     "requests",   "mean",      "tail",    "goal",           "latency", "late",
+    "spent",    "confidence", "throttled", "backlog", "pending",        "grown",   "rate_now",
+    "peak",     "trend",      "risk",      "unready", "ready_cost",     "trim",    "utilization",
+    "replicas", "cpu",        "room",      "short",   "since_surprise",
 };
 
 static const char *const steps_features[POLICY_STEPS_FEATURES] = {
-    "rate",       "rate_change", "rate_of_peak",    "work",        "utilization",
-    "headroom",   "latency",     "violations",      "throttled",   "backlog",
-    "ready",      "replicas",    "cpu",             "since_change", "others_reserved",
+    "rate",        "rate_change",       "rate_of_peak", "work",         "utilization",
+    "headroom",    "latency",           "violations",   "throttled",    "backlog",
+    "ready",       "replicas",          "cpu",          "since_change", "others_reserved",
     "others_used", "others_violations",
 };
 static const struct {

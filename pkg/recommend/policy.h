@@ -1,6 +1,6 @@
 /* What the recommender ppo decides by: a network that sees the features of one MPA and makes one
- * choice per head, each a correction of what the model-based core would do. ppo-steps decides by one
- * of another kind, whose choices are steps of replicas and CPU.
+ * choice per head, each a correction of what the model-based core would do. ppo-steps decides by
+ * one of another kind, whose choices are steps of replicas and CPU.
  *
  * A policy never changes once it is made, so that any number of MPAs and threads share it; holding
  * and releasing it may be done in any thread. docs/ppo.md tells the features and the choices. */
@@ -10,7 +10,7 @@
 #include "rl/checkpoint.h"
 
 /* --- what a policy sees and chooses ---------------------------------------------------------- */
-enum policy_head { /* options are in the order of the head's values */
+enum policy_head {                /* options are in the order of the head's values */
                    POLICY_LATE,   /* share of the allowed late requests to aim at in the long run */
                    POLICY_RISK,   /* what may be lost to peaks that nothing is ready for */
                    POLICY_MARGIN, /* on top of the rate of now */
@@ -45,8 +45,8 @@ void recommend_policy_heads_init(struct rl_heads *out);
 struct recommend_policy;
 
 /* Of steps where its fact "formulation" is "default", else of corrections. Fails, naming the
- * difference, where the checkpoint is for other features or choices. A fact "off" names features and
- * heads of corrections, with commas between, that it does without. */
+ * difference, where the checkpoint is for other features or choices. A fact "off" names features
+ * and heads of corrections, with commas between, that it does without. */
 struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err);
 struct recommend_policy *recommend_policy_read(const char *path, struct error *err);
 

@@ -65,7 +65,8 @@ static double cost_of(struct sizing_choice c)
 
 static struct sizing_choice with_replicas(struct ppo *p, const struct plan *plan, int n)
 {
-    return (struct sizing_choice){n, recommend_sizing_milli(p->sizing, plan->rate / n, plan->factor)};
+    return (struct sizing_choice){n,
+                                  recommend_sizing_milli(p->sizing, plan->rate / n, plan->factor)};
 }
 
 /* As few replicas as can take the rate. */
@@ -88,9 +89,9 @@ static struct sizing_choice choose(struct ppo *p, const struct plan *plan)
     int most = seen->max_replicas > first ? seen->max_replicas : first;
     int now = (int)clamp(seen->replicas_wanted, first, most), split = plan->choices[POLICY_SPLIT];
     struct sizing_choice same = with_replicas(p, plan, now);
-    struct sizing_choice best = split == SPLIT_FEWEST
-                                    ? fewest(p, plan, first, most)
-                                    : recommend_sizing_cheapest(p->sizing, plan->rate, plan->factor);
+    struct sizing_choice best =
+        split == SPLIT_FEWEST ? fewest(p, plan, first, most)
+                              : recommend_sizing_cheapest(p->sizing, plan->rate, plan->factor);
     if (isfinite(same.milli) && (split == SPLIT_KEEP || cost_of(same) <= KEEP * cost_of(best)))
         best = same;
     if (best.replicas > ready && ready > 0) {
@@ -138,8 +139,8 @@ static void propose(struct ppo *p, struct plan *plan, struct recommendation *out
     double gone = spent(p, l), left = clamp(2 * (1 - gone), 0, 1);
     plan->ready = recommend_readiness_choose(p->readiness, 1 - l->quantile,
                                              left * value_of(plan, POLICY_RISK));
-    plan->rate = fmax(p->level * (1 + value_of(plan, POLICY_MARGIN)) + l->rate - l->came,
-                      plan->ready.rate);
+    plan->rate =
+        fmax(p->level * (1 + value_of(plan, POLICY_MARGIN)) + l->rate - l->came, plan->ready.rate);
     plan->factor = exp(p->trim) * care(gone) * value_of(plan, POLICY_CPU);
     p->aim = value_of(plan, POLICY_LATE);
     p->planned_rate = plan->rate;

@@ -13,15 +13,15 @@ struct ppo {
     struct sizing *sizing;
     struct readiness *readiness;
     double level, slow_level; /* rates of a minute and of ten */
-    double trim;              /* logarithm of the factor on the model's CPU that late requests ask for */
-    double late, requests;    /* decayed sums: what of the allowed late requests is spent, */
-    double lost;              /* and how many of them on peaks that nothing was ready for */
-    double span_s;            /* of the last interval, */
-    double late_now;          /* its late requests */
-    double short_now;         /* share of its requests that nothing was ready for */
-    double planned_rate;      /* what the last proposal was made for */
-    double aim;               /* share of the allowed late requests, as last chosen */
-    double surprised_s;       /* when a peak last found nothing ready; NaN: never */
+    double trim; /* logarithm of the factor on the model's CPU that late requests ask for */
+    double late, requests; /* decayed sums: what of the allowed late requests is spent, */
+    double lost;           /* and how many of them on peaks that nothing was ready for */
+    double span_s;         /* of the last interval, */
+    double late_now;       /* its late requests */
+    double short_now;      /* share of its requests that nothing was ready for */
+    double planned_rate;   /* what the last proposal was made for */
+    double aim;            /* share of the allowed late requests, as last chosen */
+    double surprised_s;    /* when a peak last found nothing ready; NaN: never */
 };
 
 struct ppo *recommend_ppo_new(void);

@@ -23,7 +23,8 @@ struct ppo *recommend_ppo_new(void)
     p->rates = recommend_window_new(SLOW_LEVEL_S);
     p->sizing = recommend_sizing_new();
     p->readiness = recommend_readiness_new();
-    p->aim = recommend_policy_heads[POLICY_LATE].values[recommend_policy_heads[POLICY_LATE].neutral];
+    p->aim =
+        recommend_policy_heads[POLICY_LATE].values[recommend_policy_heads[POLICY_LATE].neutral];
     p->surprised_s = NAN;
     return p;
 }
@@ -53,18 +54,18 @@ static void set_sizing(struct ppo *p, const struct look *l, const struct demand_
 {
     const struct observation *seen = l->seen;
     int first = seen->min_replicas > 0 ? seen->min_replicas : 1;
-    recommend_sizing_set(p->sizing,
-                         &(struct sizing_task){
-                             .mean_s = e->mean_s,
-                             .tail_s = e->tail_s,
-                             .tail_score = recommend_queue_score(l->quantile),
-                             .goal_s = l->goal_s,
-                             .allowed = 1 - l->quantile,
-                             .late = PLANNED_LATE,
-                             .size = l->size,
-                             .least_replicas = first,
-                             .most_replicas = seen->max_replicas > first ? seen->max_replicas : first,
-                         });
+    recommend_sizing_set(
+        p->sizing, &(struct sizing_task){
+                       .mean_s = e->mean_s,
+                       .tail_s = e->tail_s,
+                       .tail_score = recommend_queue_score(l->quantile),
+                       .goal_s = l->goal_s,
+                       .allowed = 1 - l->quantile,
+                       .late = PLANNED_LATE,
+                       .size = l->size,
+                       .least_replicas = first,
+                       .most_replicas = seen->max_replicas > first ? seen->max_replicas : first,
+                   });
 }
 
 /* --- late requests --------------------------------------------------------------------------- */
@@ -79,7 +80,9 @@ static double count_late(const struct look *l)
     bool over = seen->latency_ms > seen->goal_ms;
     double share = seen->late_share, ratio = seen->latency_ms / seen->goal_ms;
     if (!isfinite(share) || (over && share <= 0))
-        share = over ? fmax(allowed * ratio * ratio, fmin(1, l->span_s / seen->latency_window_s) / requests) : 0;
+        share = over ? fmax(allowed * ratio * ratio,
+                            fmin(1, l->span_s / seen->latency_window_s) / requests)
+                     : 0;
     return requests * clamp(share, 0, 1);
 }
 
@@ -115,7 +118,8 @@ static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
 static void learn_surprise(struct ppo *p, const struct look *l)
 {
     double sure = recommend_readiness_sure(l->came, l->span_s);
-    p->short_now = p->planned_rate > 0 ? recommend_readiness_short(p->sizing, p->planned_rate, sure) : 0;
+    p->short_now =
+        p->planned_rate > 0 ? recommend_readiness_short(p->sizing, p->planned_rate, sure) : 0;
     if (p->short_now > 0)
         p->surprised_s = l->seen->now_s;
 }
@@ -126,8 +130,7 @@ bool recommend_ppo_learn(struct ppo *p, const struct look *l)
     double tail_s = again ? NAN : recommend_look_tail(&p->look, l);
     if (!again)
         recommend_look_learn(&p->look, l, tail_s);
-    struct demand_estimate e =
-        recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
     if (!again)
         learn_level(p, l);
     if (isnan(e.mean_s))

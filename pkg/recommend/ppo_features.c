@@ -35,7 +35,8 @@ void recommend_ppo_features(const struct ppo *p, const struct look *l, float *ou
     double reserved = l->size.now * seen->replicas_wanted, pods = fmax(l->ready, 1);
     struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
     struct readiness_choice r = recommend_readiness_choose(
-        p->readiness, allowed, recommend_policy_heads[POLICY_RISK].values[recommend_policy_heads[POLICY_RISK].neutral]);
+        p->readiness, allowed,
+        recommend_policy_heads[POLICY_RISK].values[recommend_policy_heads[POLICY_RISK].neutral]);
     double needed = recommend_sizing_cost(p->sizing, p->level);
     const double values[POLICY_FEATURE_COUNT] = {
         doublings(p->level * e.mean_s * 4, 10),

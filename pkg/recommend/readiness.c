@@ -19,16 +19,16 @@ static const struct rule {
     double hold_s, share;
     double forgets; /* a peak that comes once more, how likely it is to be forgotten by then */
 } rules[] = {
-    {0, 0, 1},         {600, 0.6, 0.8},  {600, 0.8, 0.8},   {600, 1, 0.8},   {600, 1.2, 0.8},
-    {1800, 0.6, 0.5},  {1800, 0.8, 0.5}, {1800, 1, 0.5},    {1800, 1.2, 0.5}, {3900, 0.6, 0.2},
-    {3900, 0.8, 0.2},  {3900, 1, 0.2},   {3900, 1.2, 0.2},  {12000, 0.6, 0}, {12000, 0.8, 0},
-    {12000, 1, 0},     {12000, 1.2, 0},
+    {0, 0, 1},        {600, 0.6, 0.8},  {600, 0.8, 0.8},  {600, 1, 0.8},    {600, 1.2, 0.8},
+    {1800, 0.6, 0.5}, {1800, 0.8, 0.5}, {1800, 1, 0.5},   {1800, 1.2, 0.5}, {3900, 0.6, 0.2},
+    {3900, 0.8, 0.2}, {3900, 1, 0.2},   {3900, 1.2, 0.2}, {12000, 0.6, 0},  {12000, 0.8, 0},
+    {12000, 1, 0},    {12000, 1.2, 0},
 };
 #define RULES ARRAY_LEN(rules)
 
 struct readiness {
-    double peaks[BINS]; /* of the level, a ring of times */
-    int64_t bin;        /* the newest, counted from time 0 */
+    double peaks[BINS];  /* of the level, a ring of times */
+    int64_t bin;         /* the newest, counted from time 0 */
     double ready[RULES]; /* for such a rate, each of the rules */
     double risk[RULES];  /* decayed: requests that it was not ready for, */
     double cost[RULES];  /* and milli-core seconds */

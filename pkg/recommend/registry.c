@@ -4,12 +4,9 @@
 #include <string.h>
 
 const struct recommender *const recommend_all[] = {
-    &recommend_threshold,   &recommend_fixed,
-    &recommend_hpa,         &recommend_kpa,
-    &recommend_vpa,         &recommend_hpa_vpa,
-    &recommend_ensure,      &recommend_greedy,
-    &recommend_feedforward, &recommend_ppo,
-    &recommend_ppo_steps,   NULL,
+    &recommend_threshold,   &recommend_fixed,   &recommend_hpa,       &recommend_kpa,
+    &recommend_vpa,         &recommend_hpa_vpa, &recommend_ensure,    &recommend_greedy,
+    &recommend_feedforward, &recommend_ppo,     &recommend_ppo_steps, NULL,
 };
 
 const struct recommender *recommend_find(const char *name)

@@ -15,13 +15,13 @@
 #define HOPELESS    0.1  /* of the allowed late requests, beyond those that no CPU can help */
 #define LEAST_MILLI 5.0
 #define MOST_MILLI  1e6 /* of a replica: no machine has more */
-#define BEYOND      64 /* times the largest size: where the table ends */
+#define BEYOND      64  /* times the largest size: where the table ends */
 #define IN_A_ROW    3
 
 struct sizing {
     struct sizing_task task;
-    double late;          /* that is planned for */
-    double milli[POINTS]; /* NaN: not asked yet */
+    double late;           /* that is planned for */
+    double milli[POINTS];  /* NaN: not asked yet */
     double before[POINTS]; /* what was said of the demand before this one; 0: nothing */
     double cost[POINTS];
 };
@@ -59,9 +59,9 @@ void recommend_sizing_set(struct sizing *s, const struct sizing_task *task)
 {
     const struct sizing_task bounded = within_reason(task), *t = &bounded, *old = &s->task;
     bool same = !moved(old->mean_s, t->mean_s) && !moved(old->tail_s, t->tail_s) &&
-                old->goal_s == t->goal_s && old->allowed == t->allowed && old->size.min == t->size.min &&
-                old->size.max == t->size.max && old->most_replicas == t->most_replicas &&
-                old->least_replicas == t->least_replicas;
+                old->goal_s == t->goal_s && old->allowed == t->allowed &&
+                old->size.min == t->size.min && old->size.max == t->size.max &&
+                old->most_replicas == t->most_replicas && old->least_replicas == t->least_replicas;
     if (same)
         return;
     s->task = *t;

@@ -16,7 +16,8 @@ enum { REPLICAS, CPU, LEVERS };
 #define OPTIONS 5
 #define NOTHING 2 /* the option that changes nothing */
 
-static const char *const replica_words[OPTIONS] = {"halved", "one fewer", "", "one more", "doubled"};
+static const char *const replica_words[OPTIONS] = {"halved", "one fewer", "", "one more",
+                                                   "doubled"};
 static const double cpu_factors[OPTIONS] = {0.5, 0.8, 1, 1.25, 2};
 
 struct steps {
@@ -134,7 +135,8 @@ static void fill(const struct steps *s, const struct sight *l, float out[POLICY_
 {
     const struct observation *seen = l->seen;
     double goal_s = seen->goal_ms / 1000, least = l->size.min / 1000 * fmax(seen->min_replicas, 1);
-    double needed = fmax(fmax(least, fmin(s->work_s / goal_s, 1)), s->used_cores / NEED_UTILIZATION);
+    double needed =
+        fmax(fmax(least, fmin(s->work_s / goal_s, 1)), s->used_cores / NEED_UTILIZATION);
     double in_flight = recommend_concurrency(seen);
     const double fields[POLICY_STEPS_FEATURES] = {
         logarithm(s->rate, 1000),

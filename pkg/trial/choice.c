@@ -7,8 +7,8 @@
 #include <string.h>
 
 const char *const trial_names[] = {
-    "fixed",  "threshold",       "hpa", "kpa", "vpa", "hpa+vpa", "ensure", "greedy", "feedforward",
-    "ppo",    "ppo-steps",       "oracle", "oracle-requests", NULL,
+    "fixed",  "threshold",   "hpa", "kpa",       "vpa",    "hpa+vpa",         "ensure",
+    "greedy", "feedforward", "ppo", "ppo-steps", "oracle", "oracle-requests", NULL,
 };
 
 const struct recommender *trial_find(const char *name)

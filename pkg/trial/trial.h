@@ -16,8 +16,8 @@ extern const char *const trial_names[];
 /* "hpa" or "hpa:target=0.6,window_s=120". */
 struct trial_choice {
     const struct recommender *recommender;
-    char *label;    /* as it was written */
-    double *params; /* all of them, in the recommender's order */
+    char *label;                           /* as it was written */
+    double *params;                        /* all of them, in the recommender's order */
     const struct recommend_policy *policy; /* of recommenders that have learned, else NULL */
 };
 int trial_choose(const char *text, struct trial_choice *out, struct error *err);

@@ -1,5 +1,5 @@
-/* Where the policy of ppo is learned: sameness over threads, sensible workloads, rewards that follow
- * what is done, and a beginning that is the core's own. */
+/* Where the policy of ppo is learned: sameness over threads, sensible workloads, rewards that
+ * follow what is done, and a beginning that is the core's own. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,8 @@ static void without_updates_it_is_the_core(void **state)
     rl_checkpoint_clear(&c);
 }
 
-/* --- the world --------------------------------------------------------------------------------- */
+/* --- the world ---------------------------------------------------------------------------------
+ */
 /* The CPU that a world's functions reserve when one option of the head cpu is taken throughout. */
 static double cost_of(int32_t cpu)
 {
@@ -137,7 +138,8 @@ static void what_is_chosen_is_done(void **state)
         fail_msg("%g × what is needed, then %g ×", core, twice);
 }
 
-/* --- workloads --------------------------------------------------------------------------------- */
+/* --- workloads ---------------------------------------------------------------------------------
+ */
 static void workloads_are_of_every_kind(void **state)
 {
     (void)state;

@@ -37,7 +37,8 @@ static void set_up(struct rl_checkpoint *c, struct rl_net *net, size_t inputs, s
 {
     struct error err;
     struct random random = random_stream(7, 0);
-    struct rl_shape shape = {.inputs = inputs, .outputs = outputs, .hidden = {8}, .hidden_count = 1};
+    struct rl_shape shape = {
+        .inputs = inputs, .outputs = outputs, .hidden = {8}, .hidden_count = 1};
     *c = (struct rl_checkpoint){.algorithm = xstrdup("ppo")};
     assert_int_equal(rl_net_make(net, &shape, &err), 0);
     rl_net_randomise(net, 1, &random);
@@ -69,7 +70,8 @@ static struct recommend_policy *policy_of(const struct rl_checkpoint *c)
     return p;
 }
 
-/* --- no policy, or a wrong one ------------------------------------------------------------------ */
+/* --- no policy, or a wrong one ------------------------------------------------------------------
+ */
 static void without_a_policy_nothing_is_said(void **state)
 {
     (void)state;
@@ -142,8 +144,7 @@ static void policies_are_of_a_kind(void **state)
 {
     (void)state;
     struct error err = {0};
-    struct recommend_policy *corrections =
-        recommend_policy_by(scene_neutral, NULL, NULL, &err);
+    struct recommend_policy *corrections = recommend_policy_by(scene_neutral, NULL, NULL, &err);
     struct recommend_policy *steps = scene_steps_policy();
     assert_int_equal(recommend_fits(&recommend_ppo, corrections, &err), 0);
     assert_int_equal(recommend_fits(&recommend_ppo_steps, steps, &err), 0);
@@ -155,7 +156,8 @@ static void policies_are_of_a_kind(void **state)
     recommend_policy_release(steps);
 }
 
-/* --- what is seen ------------------------------------------------------------------------------ */
+/* --- what is seen ------------------------------------------------------------------------------
+ */
 static double any_number(struct random *random)
 {
     static const double odd[] = {NAN, INFINITY, -INFINITY, 0, -1, 1e300, 1e-300, -1e300};
@@ -237,7 +239,8 @@ static void features_are_bounded_and_so_is_what_is_proposed(void **state)
     assert_true(said > 300);
 }
 
-/* --- sameness ---------------------------------------------------------------------------------- */
+/* --- sameness ----------------------------------------------------------------------------------
+ */
 static void live(struct scene *s, double rate, double latency_ms)
 {
     double cores = rate * 0.02 / s->seen.replicas_wanted;
@@ -255,7 +258,8 @@ static void live_for(struct scene *s, double rate, double latency_ms, double sec
         live(s, rate, latency_ms);
 }
 
-/* Requests of so much CPU at the 99th percentile, alone in a replica of which they get what it has. */
+/* Requests of so much CPU at the 99th percentile, alone in a replica of which they get what it has.
+ */
 static void work_for(struct scene *s, double rate, double tail_ms, double seconds)
 {
     for (double t = 0; t < seconds; t += INTERVAL_S)
@@ -292,7 +296,8 @@ static void the_same_is_decided_whoever_asks(void **state)
     rl_checkpoint_clear(&c);
 }
 
-/* --- what is chosen ---------------------------------------------------------------------------- */
+/* --- what is chosen ----------------------------------------------------------------------------
+ */
 static uint8_t *mask_of(struct ear *e, enum policy_head head)
 {
     uint8_t *mask = e->mask;
@@ -398,7 +403,8 @@ static void fewest_are_no_more_than_the_cheapest(void **state)
     assert_non_null(strstr(fewest.reason, "fewest replicas"));
 }
 
-/* --- the core ---------------------------------------------------------------------------------- */
+/* --- the core ----------------------------------------------------------------------------------
+ */
 /* Late requests make CPU grow; where none is near the goal it falls. */
 static void late_requests_are_paid_for(void **state)
 {
