@@ -21,7 +21,7 @@ struct controller_options {
     struct journal *journal; /* of all decisions, not ours; NULL: none is kept */
     const struct recommend_policy *policy; /* of recommenders that have learned, or NULL */
     const char *policy_trouble;            /* why there is none, or NULL */
-    double pass_limit_s;                   /* a pass that takes longer hangs: /healthz says so */
+    double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;

@@ -171,18 +171,6 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
         choose_anew(e, wanted, memory_s);
     *why_not = e->why_not;
     return !*e->why_not;
-    if (e->recommender != chosen || e->memory_s != memory_s) {
-        forget_recommender(e);
-        e->recommender = chosen;
-        e->memory = chosen->create(memory_s, NULL);
-        e->memory_s = memory_s;
-        set_up_learned(e, memory_s);
-    }
-    *why_not = fine ? NULL : options->policy_trouble;
-    if (!fine && !*why_not)
-        *why_not =
-            options->policy ? "the policy is for another recommender" : "no policy is loaded";
-    return fine;
 }
 
 /* --- the target ------------------------------------------------------------------------------ */

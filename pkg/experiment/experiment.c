@@ -56,9 +56,8 @@ struct experiment_result {
     double *numbers; /* of the lines */
 };
 
-static struct experiment_result *make_result(const struct experiment *e,
-                                             const struct experiment_config *config,
-                                             struct error *err)
+static struct experiment_result *
+make_result(const struct experiment *e, const struct experiment_config *config, struct error *err)
 {
     struct experiment_result *r = xcalloc(1, sizeof(*r));
     *r = (struct experiment_result){
@@ -95,7 +94,8 @@ void experiment_result_free(struct experiment_result *r)
     free(r);
 }
 
-/* --- for the experiments ------------------------------------------------------------------------ */
+/* --- for the experiments ------------------------------------------------------------------------
+ */
 size_t run_episodes(const struct experiment_run *run, size_t episodes, size_t least)
 {
     size_t count = (size_t)llround((double)episodes * run->effort);
@@ -150,7 +150,6 @@ size_t experiment_seeds(const struct experiment_result *r)
     return r->seeds;
 }
 
-/* --- figures ------------------------------------------------------------------------------------ */
 const double *experiment_values(const struct experiment_result *r, size_t row)
 {
     return r->values + row * r->seeds;
@@ -201,7 +200,8 @@ double experiment_seconds(const struct experiment_result *r)
     return r->seconds;
 }
 
-/* --- the plot ----------------------------------------------------------------------------------- */
+/* --- the plot -----------------------------------------------------------------------------------
+ */
 /* Points that all seeds have. */
 static size_t points(const struct experiment_result *r, size_t line)
 {
@@ -261,9 +261,6 @@ const struct plot *experiment_plot(const struct experiment_result *result)
  */
 /* Of several failures the first seed's is told, whichever came first: only later ones end for it.
  */
-/* --- running ------------------------------------------------------------------------------------ */
-/* Of several failures the first seed's is told, and one that has a reason before one that was only
- * told to stop. */
 static void fail(struct experiment_result *r, size_t i, const struct error *err)
 {
     pthread_mutex_lock(&r->lock);

@@ -20,11 +20,6 @@ struct experiment_row {      /* a figure */
     const char *group;       /* rows of a group stand together: "p99 of markdown", say */
     const char *what;        /* "MA-PPO with 15 functions" */
     const char *unit;        /* that it is counted in: "ms", "%", "×", "episodes"; "": none */
-    const char *unit;        /* "ms", "%", "×", "episodes"; "": a plain number */
-struct experiment_row { /* a figure */
-    const char *group;  /* rows of a group stand together: "p99 of markdown", say */
-    const char *what;   /* "MA-PPO with 15 functions" */
-    const char *unit;   /* "ms", "%", "×", "episodes"; "": a plain number */
     const char *document;    /* what the document says: "1.8 to 9.9 %"; NULL: nothing */
     enum experiment_aim aim; /* to be as good as the document, the mean of the seeds is … */
     double bound;
@@ -68,7 +63,8 @@ struct experiment_config {
 };
 
 struct experiment_result;
-/* Fails when a seed does (the first one's reason is told) or when it was ended (ERROR_CANCELLED). */
+/* Fails when a seed does (the first one's reason is told) or when it was ended (ERROR_CANCELLED).
+ */
 struct experiment_result *experiment_run(const struct experiment *experiment,
                                          const struct experiment_config *config, struct error *err);
 void experiment_result_free(struct experiment_result *result);

@@ -4,7 +4,8 @@
 
 #include "experiment/experiment.h"
 
-/* --- for the experiments (experiment.c) -------------------------------------------------------- */
+/* --- for the experiments (experiment.c) --------------------------------------------------------
+ */
 struct experiment_run { /* one seed of one experiment */
     uint64_t seed;
     double effort;
@@ -23,7 +24,8 @@ void run_line(struct experiment_run *run, size_t line, const double *x, const do
 /* How much of this seed is done. Fails with ERROR_CANCELLED when it is to end. */
 int run_progress(struct experiment_run *run, double share, struct error *err);
 
-/* --- the experiments --------------------------------------------------------------------------- */
+/* --- the experiments ---------------------------------------------------------------------------
+ */
 extern const struct experiment experiment_mp3;             /* mp3.c */
 extern const struct experiment experiment_srl_isolation;   /* srl.c */
 extern const struct experiment experiment_srl_multitenant; /* srl.c */

@@ -210,16 +210,10 @@ static void run(struct figure (*const *benches)(void), size_t count, json_t *all
 /* bench [OUT [learning]]: all of it, or only what other learners are held against. */
 int main(int argc, char **argv)
 {
-    const struct figure figures[] = {
-        bench_clock(),       bench_answer(),          bench_pod(),
-        bench_decide(),      bench_sim_mmc(),         bench_sim_replicas(),
-        bench_sim_memory(),  bench_sim_memory_less(), bench_sim_step(),
-        bench_sim_day(),     bench_policy_forward(),  bench_net_samples(),
-        bench_train_steps(), bench_train_sim_steps(), bench_train_five()};
     static struct figure (*const general[])(void) = {
-        bench_clock,    bench_answer,       bench_pod,        bench_decide,
-        bench_sim_mmc,  bench_sim_replicas, bench_sim_memory, bench_sim_memory_less,
-        bench_sim_step, bench_sim_day,      bench_net_samples};
+        bench_clock,    bench_answer,       bench_pod,         bench_decide,
+        bench_sim_mmc,  bench_sim_replicas, bench_sim_memory,  bench_sim_memory_less,
+        bench_sim_step, bench_sim_day,      bench_net_samples, bench_train_five};
     static struct figure (*const learning[])(void) = {bench_policy_forward, bench_train_steps,
                                                       bench_train_sim_steps};
     struct figure nets[BENCH_NETS];

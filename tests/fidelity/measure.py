@@ -27,7 +27,8 @@ SPAN_S = 25  # of a point in a round
 CALIBRATION_S = 10
 # What makes a measurement worthless, so that it is made again, a few times at most: others used this
 # share of the cores, or the cores were slower than at their best by this share.
-BUSY, SLOW, TRIES = 0.15, 0.10, 2
+BUSY, SLOW, TRIES = 0.15, 0.10, 3
+CALM_S = 300  # how long to wait for others to be done
 QUANTILES = [share / 100 for share in range(101)]
 OVERHEADS = 25
 
@@ -229,16 +230,30 @@ class Bed:
     def observe(self, workload, trace, *flags):
         """One run of load, with what it used: the least disturbed of some tries."""
         runs = []
-        while len(runs) < TRIES:
-            runs.append(self.observe_once(workload, trace, *flags))
-            self.best_pace = min(self.best_pace, runs[-1]["pace"])
-            busy = runs[-1]["background_cores"] / self.machine["cores"]
-            slow = runs[-1]["pace"] / self.best_pace - 1
-            if busy <= BUSY and slow <= SLOW:
-                return runs[-1]
+        for _ in range(TRIES):
+            self.await_calm()
+            run = self.observe_once(workload, trace, *flags)
+            self.best_pace = min(self.best_pace, run["pace"])
+            busy = run["background_cores"] / self.machine["cores"]
+            slow = run["pace"] / self.best_pace - 1
+            runs.append((max(busy / BUSY, slow / SLOW), len(runs), run))
+            if runs[-1][0] <= 1:
+                break
             print(f"    others used {busy:.0%} of the machine, and it was slower by {slow:.0%}",
                   flush=True)
-        return min(runs, key=lambda run: run["pace"])
+        return min(runs)[-1]
+
+    def await_calm(self):
+        """Until others leave the cores alone, for some minutes at most."""
+        for _ in range(CALM_S):
+            before = self.others_s()
+            time.sleep(1)
+            if self.others_s() - before <= BUSY * self.machine["cores"]:
+                return
+
+    def others_s(self):
+        """CPU time of all but us, who do nothing now."""
+        return node_ticks()[0] / os.sysconf("SC_CLK_TCK") - self.awake.tally()["spin_s"]
 
     def observe_once(self, workload, trace, *flags):
         before, begin = self.counters(), time.monotonic()
