@@ -186,7 +186,7 @@ static int learn_to_the_end(const struct study *st, const struct app *app, struc
 {
     struct session s;
     struct sums sums;
-    int result = session_init(&s, app, 1, NOTHING, NULL, st->to_the_end, st->run->seed, err);
+    int result = session_init(&s, app, 1, NOTHING, st->embed, st->to_the_end, st->run->seed, err);
     for (size_t i = 0; i < st->to_the_end && result == 0; i++) {
         result = session_episode(&s, &sums, err);
         if (i + LAST >= st->to_the_end)
