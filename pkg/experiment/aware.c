@@ -19,11 +19,12 @@
     "the changes that hurt are those to more work: who does not learn again then starves its "     \
     "pods, which are busy and break goals; who does gives more, and utilisation falls"
 #define HARMLESS                                                                                   \
-    "a policy that follows its load takes a third of these changes without harm and they are not " \
-    "told; where one is, a model must first be made of 40 intervals"
+    "four in ten of these changes are not told, as the policy follows its load without much "      \
+    "loss; "                                                                                       \
+    "until the others are told and looked at, the policy as it was serves a quarter of the time"
 #define HARDER                                                                                     \
-    "an application three times slower with the same goal cannot be served as well by anybody: "   \
-    "where most is lost, learning again gains nothing"
+    "most is lost where an application becomes three times slower: until that is told and looked " \
+    "at a quarter of the 600 intervals has passed, and what is learned then is a rough model"
 
 static const struct experiment_row rows[ROW_COUNT] = {
     [ROW_EMBEDDING] = {.group = ADAPTING, .what = "with an embedding", .unit = "episodes"},
