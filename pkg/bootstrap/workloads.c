@@ -49,6 +49,13 @@ static void daily(const struct shape *s)
         s->rates[i] += 1 - amplitude * cos(TURN * (double)i * SLOT_S / period_s + phase);
 }
 
+/* How often something that comes every so many seconds fits in. */
+static size_t times_within(const struct shape *s, double first_s, double every_s)
+{
+    double left_s = (double)s->count * SLOT_S - first_s;
+    return left_s > 0 ? (size_t)ceil(left_s / every_s) : 0;
+}
+
 /* A level with short bursts, at random or regular moments, all alike or not. */
 static void bursts(const struct shape *s)
 {
@@ -58,10 +65,11 @@ static void bursts(const struct shape *s)
     double spread = random_uniform(s->random) < 0.5 ? 0 : bootstrap_between(s->random, 0, 0.7);
     bool regular = random_uniform(s->random) < 0.3;
     add(s, 0, INFINITY, 1);
-    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S;
-         t += every_s) {
+    double first_s = every_s * random_uniform(s->random);
+    for (size_t i = 0, count = times_within(s, first_s, every_s); i < count; i++) {
         double wait_s = regular ? 0 : (every_s - length_s) * random_uniform(s->random);
-        add(s, t + wait_s, length_s, times * exp(spread * random_normal(s->random)));
+        add(s, first_s + (double)i * every_s + wait_s, length_s,
+            times * exp(spread * random_normal(s->random)));
     }
 }
 
@@ -71,9 +79,9 @@ static void uneven(const struct shape *s)
     double sigma = bootstrap_between(s->random, 0.1, 1.2),
            keep = bootstrap_between(s->random, 0, 0.98);
     double state = 0, minute_s = random_uniform(s->random) < 0.5 ? 60 : 15;
-    for (double t = 0; t < (double)s->count * SLOT_S; t += minute_s) {
+    for (size_t i = 0, count = times_within(s, 0, minute_s); i < count; i++) {
         state = keep * state + sqrt(1 - keep * keep) * sigma * random_normal(s->random);
-        add(s, t, minute_s, exp(state - sigma * sigma / 2));
+        add(s, (double)i * minute_s, minute_s, exp(state - sigma * sigma / 2));
     }
 }
 
@@ -83,9 +91,10 @@ static void timers(const struct shape *s)
     double every_s = 60 * floor(bootstrap_factor(s->random, 1, 30)),
            jitter = bootstrap_between(s->random, 0, 20);
     add(s, 0, INFINITY, random_uniform(s->random) < 0.5 ? 0.02 : 0.3);
-    for (double t = every_s * random_uniform(s->random); t < (double)s->count * SLOT_S;
-         t += every_s)
-        add(s, t + jitter * random_uniform(s->random), SLOT_S, every_s / SLOT_S);
+    double first_s = every_s * random_uniform(s->random);
+    for (size_t i = 0, count = times_within(s, first_s, every_s); i < count; i++)
+        add(s, first_s + (double)i * every_s + jitter * random_uniform(s->random), SLOT_S,
+            every_s / SLOT_S);
 }
 
 /* Nothing, then something, and so on. */

@@ -18,10 +18,10 @@ struct controller_options {
     double history_s;              /* how far back usage is read at start; 0: not at all */
     int default_cpu_utilization;   /* the goal of MPAs that state none for cpu, in per cent */
     struct guard_limits limits;
-    struct journal *journal; /* of all decisions, not ours; NULL: none is kept */
+    struct journal *journal;               /* of all decisions, not ours; NULL: none is kept */
     const struct recommend_policy *policy; /* of recommenders that have learned, or NULL */
     const char *policy_trouble;            /* why there is none, or NULL */
-    double pass_limit_s; /* a pass that takes longer hangs: /healthz says so */
+    double pass_limit_s;                   /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;

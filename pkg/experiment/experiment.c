@@ -9,14 +9,8 @@
 #include "base/parallel.h"
 
 static const struct experiment *const all[] = {
-    &experiment_mp3,
-    &experiment_srl_isolation,
-    &experiment_srl_multitenant,
-    &experiment_mappo,
-    &experiment_simppo,
-    &experiment_faasrm,
-    &experiment_aware,
-    NULL,
+    &experiment_mp3,    &experiment_srl_isolation, &experiment_srl_multitenant, &experiment_mappo,
+    &experiment_simppo, &experiment_faasrm,        &experiment_aware,           NULL,
 };
 
 const struct experiment *experiment(size_t i)

@@ -189,10 +189,10 @@ static void repeat(const struct reading *r, struct subject *s, const json_t *lin
         step->proposed = step->was_proposed;
         step->is_decided = step->was_decided;
     } else {
-        step->is_decided = s->seat.recommender &&
-                           recommend_seat_ask(&s->seat, seen,
-                                              json_is_true(json_object_get(line, "sizes_stay")),
-                                              &step->proposed, &instead, &why) == 0;
+        step->is_decided =
+            s->seat.recommender &&
+            recommend_seat_ask(&s->seat, seen, json_is_true(json_object_get(line, "sizes_stay")),
+                               &step->proposed, &instead, &why) == 0;
     }
     if (step->is_decided)
         guard_check_seen(s->guard, &r->setting.limits, &s->mpa.spec, seen,

@@ -170,7 +170,7 @@ static json_t *metrics_json(const struct observation *seen)
 static int read_metric(const json_t *from, size_t container_count, struct recommend_metric *out,
                        struct error *err)
 {
-    int resource;
+    int resource = 0;
     if (read_count(from, "resource", &resource, err) < 0 ||
         read_count(from, "container", &out->container, err) < 0 ||
         journal_read_number(from, "utilization", &out->utilization, err) < 0 ||

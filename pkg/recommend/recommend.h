@@ -131,7 +131,8 @@ extern const struct recommender recommend_fixed, recommend_hpa, recommend_kpa, r
 /* The learned ones; docs/ppo.md. */
 extern const struct recommender recommend_ppo, recommend_ppo_steps;
 
-/* --- who decides on one MPA (seat.c) ----------------------------------------------------------- */
+/* --- who decides on one MPA (seat.c) -----------------------------------------------------------
+ */
 struct recommend_seat {
     const struct recommender *recommender; /* NULL: nobody yet */
     void *memory;

@@ -67,8 +67,8 @@ int recommend_seat_ask(struct recommend_seat *seat, const struct observation *se
 {
     struct recommendation standby;
     struct error none = {0};
-    bool ready = seat->standby && ask(&recommend_threshold, seat->standby, seen, sizes_stay,
-                                      &standby, &none) == 0;
+    bool ready = seat->standby &&
+                 ask(&recommend_threshold, seat->standby, seen, sizes_stay, &standby, &none) == 0;
     *instead = (struct error){0};
     if (ask(seat->recommender, seat->memory, seen, sizes_stay, out, err) == 0)
         return 0;

@@ -2,8 +2,8 @@
 #include "bench.h"
 
 #include "../unit/rl_worlds.h"
-#include "train/train.h"
 #include "experiment/tenants.h"
+#include "train/train.h"
 
 static void make_net(struct rl_net *net, size_t inputs, size_t outputs)
 {

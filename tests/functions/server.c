@@ -57,7 +57,8 @@ static double arrival_time(struct MHD_Connection *connection)
     return now() - tcp.tcpi_last_data_recv / 1e3;
 }
 
-/* What the call cost and whom, for those who have to know it exactly: the cpu time of its thread. */
+/* What the call cost and whom, for those who have to know it exactly: the cpu time of its thread.
+ */
 static void add_timing(struct MHD_Response *response)
 {
     struct timespec used = {0};

@@ -94,8 +94,7 @@ static void begin(struct scene *s, const char *path, size_t max_bytes, uint64_t 
     assert_int_equal(api_parse(object, &s->mpa, &err), 0);
     api_use_default_utilization(&s->mpa.spec, setting.default_cpu_utilization);
     s->guard = guard_new();
-    assert_int_equal(
-        recommend_seat_take(&s->seat, &recommend_threshold, 300, NULL, NULL, &err), 0);
+    assert_int_equal(recommend_seat_take(&s->seat, &recommend_threshold, 300, NULL, NULL, &err), 0);
     journal_forgot(s->journal, KEY);
     journal_mpa(s->journal, KEY, object);
     journal_began(s->journal, KEY, "threshold", 300);
