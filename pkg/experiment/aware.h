@@ -72,6 +72,7 @@ enum { /* rows and lines of the experiment */
        ROW_NOTHING,
        ROW_FASTER_TL,
        ROW_FASTER_TL_PLUS,
+       ROW_FASTER_SHARED,
        ROW_DEFICIT_CPU,
        ROW_DEFICIT_MEMORY,
        ROW_ADAPT_VIOLATIONS,

@@ -279,6 +279,7 @@ static void tell(const struct study *st)
     }
     run_set(run, ROW_FASTER_TL, st->episodes[TL] / st->episodes[EMBEDDING]);
     run_set(run, ROW_FASTER_TL_PLUS, st->episodes[TL_PLUS] / st->episodes[EMBEDDING]);
+    run_set(run, ROW_FASTER_SHARED, st->episodes[SHARED] / st->episodes[EMBEDDING]);
     run_set(run, ROW_DEFICIT_CPU, deficit(st, TL, false) / deficit(st, EMBEDDING, false));
     run_set(run, ROW_DEFICIT_MEMORY, deficit(st, TL, true) / deficit(st, EMBEDDING, true));
     run_set(run, ROW_ADAPT_VIOLATIONS,
