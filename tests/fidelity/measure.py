@@ -302,7 +302,7 @@ class Bed:
         run.update(rate=rate, span_s=SPAN_S, p50_ms=quantile(ordered, 0.5),
                    p99_ms=quantile(ordered, 0.99),
                    utilization=run["cpu_s"] * 1e3 / (SPAN_S * cpu_milli * replicas),
-                   throttled=run["throttled"] / max(1, run["periods"]))
+                   throttled=run["inner_throttled"] / max(1, run["inner_periods"]))
         print(f"    {len(ordered)} requests, p50 {run['p50_ms']:.1f} ms, p99 {run['p99_ms']:.1f} ms, "
               f"utilisation {run['utilization']:.0%}", flush=True)
         return run
