@@ -277,13 +277,13 @@ static double lone_mean_ms(double tick_s, bool pod_quota)
 {
     struct load l;
     struct cluster_node node = {.cores = INFINITY, .memory_bytes = INFINITY, .tick_s = tick_s};
-    struct cluster_function f = {.workload = at_once(&l, 40000, 100, 15),
-                                 .replicas = 20000,
+    struct cluster_function f = {.workload = at_once(&l, 30000, 300, 15),
+                                 .replicas = 5000,
                                  .limit_milli = 100,
                                  .pod_quota = pod_quota};
     struct cluster *c = new_cluster(&node, &f, 1);
-    cluster_run(c, 200);
-    assert_int_equal(cluster_stats(c, 0)->completed, 40000);
+    cluster_run(c, 400);
+    assert_int_equal(cluster_stats(c, 0)->completed, 30000);
     double mean = mean_ms(c, 0);
     cluster_free(c);
     return mean;
