@@ -111,8 +111,8 @@ static int check(const struct rl_checkpoint *from, enum policy_kind kind,
     int result = rl_interface_check(&from->interface, &mine, err);
     if (result == 0 && !actor)
         result = error_set(err, ERROR_INVALID, "it has no network \"actor\"");
-    if (result == 0 && (actor->net.shape.inputs != mine.features.count ||
-                        actor->net.shape.outputs != mine.heads.total))
+    else if (result == 0 && (actor->net.shape.inputs != mine.features.count ||
+                             actor->net.shape.outputs != mine.heads.total))
         result = error_set(err, ERROR_INVALID,
                            "its actor has %zu inputs and %zu outputs instead of %zu and %zu",
                            actor->net.shape.inputs, actor->net.shape.outputs, mine.features.count,

@@ -8,7 +8,7 @@
 #define TRIM_STEP    0.1 /* of its logarithm, for one late request or as many as are allowed */
 #define TRIM_UP      0.4 /* at most in one interval */
 #define TRIM_DOWN    0.03
-#define TRIM_LEAST   -0.9
+#define TRIM_LEAST   (-0.9)
 #define TRIM_MOST    1.1
 #define AIM_LEAST    0.1
 #define HELPLESS     0.9  /* of the goal: a demand that leaves no time to wait */
