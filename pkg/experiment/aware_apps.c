@@ -23,7 +23,7 @@ void app_draw(struct app *app, struct random *r)
 {
     double cores = draw_log(r, 0.15, 1);
     *app = (struct app){.rate_spread = 1, .demand_spread = 1};
-    app->pattern = (int)random_below(r, 3);
+    app->pattern = (unsigned)random_below(r, 3);
     app->demand_ms = draw_log(r, 30, 150);
     app->p99_ms = app->demand_ms * draw_log(r, 1.5, 5);
     app->rate = 1000 * cores / app->demand_ms;

@@ -125,12 +125,21 @@ def test_credentials_are_read_where_they_are_mounted():
     for kind, files in (("basic", {"u": "user-file", "p": "password-file"}), ("bearer", {"t": "token-file"})):
         spec = pod_of("-f", ALL, "--set", f"metrics.service.enabled=true,prometheus.auth.type={kind}")
         mounted = {m["name"]: m["mountPath"] for m in spec["containers"][0]["volumeMounts"]}
-        found = {i["key"]: f"{mounted[v['name']]}/{i['path']}" for v in spec["volumes"]
+        found = {i["key"]: f"{mounted[v['name']]}/{i['path']}" for v in spec["volumes"] if "emptyDir" not in v
                  for i in v.get("secret", v.get("configMap"))["items"]}
         wanted = {**files, "authority.pem": "ca-file", "c": "cert-file", "k": "key-file"}
         assert set(found) == set(wanted)
         for key, option in wanted.items():
             assert f"--prometheus-{option}={found[key]}" in spec["containers"][0]["args"]
+
+
+def test_the_journal_is_written_where_there_is_room_for_it():
+    spec = pod_of("-f", ALL, "--set", "metrics.service.enabled=true")
+    mounted = {m["name"]: m["mountPath"] for m in spec["containers"][0]["volumeMounts"]}
+    volume = next(v for v in spec["volumes"] if v["name"] == "journal")
+    assert f"--journal={mounted['journal']}/journal" in spec["containers"][0]["args"]
+    assert "--journal-max=8" in spec["containers"][0]["args"] and volume["emptyDir"] == {"sizeLimit": "32Mi"}
+    assert not any("journal" in a for a in pod_of()["containers"][0]["args"])
 
 
 def test_queries_reach_the_controller_as_written():
