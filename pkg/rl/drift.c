@@ -95,10 +95,11 @@ static double deviation(const struct rl_drift *d, const struct rl_drift_level *l
                         const struct place *p, double least)
 {
     double more = d->config.slots > 1 ? EDGE : HEAVY;
-    double most = fmax(least * least, more * l->slots[p->own].squares), size = 1;
+    double most = fmax(least * least, more * l->slots[p->own].squares);
+    size_t size = 1;
     for (size_t i = 0; i < RL_DRIFT_SCALES; i++, size *= GROWTH)
         if (l->scales[i].weight >= 1)
-            most = fmax(most, size * l->scales[i].squares);
+            most = fmax(most, (double)size * l->scales[i].squares);
     return sqrt(most);
 }
 
