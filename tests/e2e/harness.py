@@ -124,7 +124,13 @@ EXAMPLE = (ROOT / "deploy/examples/mpa.yaml").read_text()
 
 def deploy_function(namespace, replicas=1):
     apply(FUNCTION.replace("replicas: 1", f"replicas: {replicas}", 1), namespace)
-    kubectl("rollout", "status", "deployment/primes", "-n", namespace, "--timeout=90s")
+    rolled_out = kubectl("rollout", "status", "deployment/primes", "-n", namespace, "--timeout=90s", check=False)
+    assert rolled_out.returncode == 0, f"{rolled_out.stderr}{why_pods_are_not_ready(namespace)}"
+
+
+def why_pods_are_not_ready(namespace):
+    return "".join(kubectl(*words, check=False).stdout for words in (
+        ("get", "nodes"), ("get", "pods", "-A", "-o", "wide"), ("get", "events", "-n", namespace)))
 
 
 def function_url(namespace, path="/sentiment?n=1500"):

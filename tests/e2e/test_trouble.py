@@ -203,6 +203,7 @@ def test_lists_again_when_the_history_is_gone(namespace, proxy):
         ready(namespace)
         wait("the other is followed", lambda: condition(namespace, "AbleToScale", "doomed"), 20)
         proxy.stall()
+        time.sleep(1)  # what is under way arrives
         audit = Audit()
         kubectl("delete", "mpa", "doomed", "-n", namespace)
         kubectl("delete", "pod", pods(namespace)[0]["metadata"]["name"], "-n", namespace, "--wait=false")
@@ -241,8 +242,9 @@ def test_connections_that_are_cut_within_an_event_or_fall_silent_lose_nothing(na
             for e in audit.entries(namespace))
         nothing_was_done_twice(audit, namespace, resizes=1, scales=0)
 
-        audit = Audit()
         proxy.stall()
+        time.sleep(1)
+        audit = Audit()
         change(namespace, min_replicas=2, cpu="400m")
         time.sleep(8)
         assert controller.alive() and audit.writes(namespace) == []

@@ -17,6 +17,7 @@ firewall_rules() {
 prepare_node() {
   local chain rule dir
   [[ ${#run} -le 70 ]] || die "the path $run is too long for the sockets below it: set FAASRL_CLUSTER_DIR to a shorter one"
+  echo "$run" >>"$cache/nodes"
   ip addr replace "$NODE_IP/32" dev lo
   cat /proc/sys/net/ipv4/ip_forward >"$run/ip_forward.before"
   echo 1 >/proc/sys/net/ipv4/ip_forward
@@ -135,7 +136,7 @@ ready_kube-proxy() { ready kube-proxy 30 http "http://127.0.0.1:$PORT_PROXY_HEAL
 
 # clean_node DIR: what a node leaves on the machine when its processes are dead.
 clean_node() {
-  local dir=$1 root group target rule chain file id
+  local dir=$1 root group target rule chain file id link
   # Containers outlive containerd.
   while read -r root; do
     [[ -d $root/$CGROUP ]] || continue
@@ -153,6 +154,10 @@ clean_node() {
   done
   awk -v dir="$dir/" 'index($2, dir) == 1 {print $2}' /proc/mounts | sort -r | while read -r target; do
     umount -l "$target" || true
+  done
+  # A dead pod's link outlives it with its network namespace, and takes what is sent to its address.
+  ip -o -4 route show root "$POD_RANGE" | sed -n 's/.* dev \(veth[^ ]*\).*/\1/p' | while read -r link; do
+    ip link del "$link" 2>/dev/null || true
   done
   for file in /var/lib/cni/results/faasrl-*-eth0; do # what the plugins noted of pods that they never removed
     [[ -e $file ]] || continue
@@ -173,4 +178,5 @@ clean_node() {
   done
   ip addr del "$NODE_IP/32" dev lo 2>/dev/null || true
   if [[ -e $dir/ip_forward.before ]]; then cat "$dir/ip_forward.before" >/proc/sys/net/ipv4/ip_forward; fi
+  if [[ -e $cache/nodes ]]; then sed -i "\\,^$dir\$,d" "$cache/nodes"; fi
 }
