@@ -44,7 +44,7 @@ DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev
               libssl-dev libmicrohttpd-dev
 DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
-DEPS_LINT  := clang-tidy clang-format cppcheck shellcheck python3-yaml
+DEPS_LINT  := clang clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_REPORT := python3-pytest chromium fonts-dejavu-core
 DEPS_PYTHON := gcc python3-venv
 DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus
