@@ -80,7 +80,7 @@ struct entry {
     json_t *written; /* the status last written */
     int64_t written_ms;
     bool writing;
-    char recommender_name[64], action[32], reason[384];
+    char recommender_name[64], action[32], reason[640];
     char refusal[64]; /* the reason of the refusal that was last said in an event */
 
     struct { /* of the last round, for metrics */

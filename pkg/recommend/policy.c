@@ -1,5 +1,6 @@
 #include "recommend/policy.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -223,4 +224,45 @@ void recommend_policy_choose(const struct recommend_policy *p, const float *feat
     }
     rl_net_row(&p->actor, seen, logits);
     rl_best(&p->heads, logits, mask, choices);
+}
+
+/* --- explaining ------------------------------------------------------------------------------ */
+/* Logarithm of how likely the choices of all heads that correct something are together. */
+static double likelihood(const struct recommend_policy *p, const float *seen, const uint8_t *mask,
+                         const int32_t *choices)
+{
+    float logits[RL_MAX_OPTIONS];
+    double sum = 0;
+    size_t first = 0;
+    rl_net_row(&p->actor, seen, logits);
+    for (size_t h = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++]) {
+        double all = 0, chosen = logits[first + (size_t)choices[h]];
+        if (choices[h] == recommend_policy_heads[h].neutral)
+            continue;
+        for (size_t i = first; i < first + p->heads.options[h]; i++)
+            all += mask[i] ? exp(logits[i] - chosen) : 0;
+        sum -= log(all);
+    }
+    return sum;
+}
+
+void recommend_policy_explain(const struct recommend_policy *p, const float *features,
+                              const float *usual, const uint8_t *mask, const int32_t *choices,
+                              double moved[POLICY_FEATURE_COUNT])
+{
+    float seen[POLICY_FEATURE_COUNT];
+    memset(moved, 0, POLICY_FEATURE_COUNT * sizeof(*moved));
+    if (p->kind != POLICY_OF_CORRECTIONS || p->choose)
+        return;
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        seen[i] = p->feature_off[i] ? 0 : features[i];
+    double now = likelihood(p, seen, mask, choices);
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++) {
+        float was = seen[i];
+        if (p->feature_off[i] || was == usual[i])
+            continue;
+        seen[i] = usual[i];
+        moved[i] = now - likelihood(p, seen, mask, choices);
+        seen[i] = was;
+    }
 }

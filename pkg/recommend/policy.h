@@ -68,5 +68,10 @@ const char *recommend_policy_sha256(const struct recommend_policy *policy); /* "
 /* mask may be changed: what the policy does without is no longer legal but for the neutral. */
 void recommend_policy_choose(const struct recommend_policy *policy, const float *features,
                              uint8_t *mask, int32_t *choices);
+/* Why it chose these: how much less likely, in nats, the choices that are not neutral would be were
+ * one feature as it usually is. 0 where nothing can be said: another speaks for it. */
+void recommend_policy_explain(const struct recommend_policy *policy, const float *features,
+                              const float *usual, const uint8_t *mask, const int32_t *choices,
+                              double moved[POLICY_FEATURE_COUNT]);
 
 #endif

@@ -3,8 +3,6 @@
  * docs/ppo.md tells it in words. */
 #include "recommend/ppo.h"
 
-#include <stdio.h>
-
 #define KEEP       1.08 /* a change of replicas must save more than this */
 #define CAREFUL_AT 0.8  /* of the allowed late requests spent: from there on CPU grows */
 #define CAREFUL    0.5  /* by this for as many again, */
@@ -35,14 +33,7 @@ static int ppo_use(void *self, const struct recommend_policy *policy, struct err
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
-struct plan {
-    const struct look *look;
-    int32_t choices[POLICY_HEAD_COUNT];
-    struct readiness_choice ready;
-    double rate, factor;
-};
-
-static double value_of(const struct plan *plan, enum policy_head head)
+double recommend_ppo_value(const struct ppo_plan *plan, enum policy_head head)
 {
     return recommend_policy_heads[head].values[plan->choices[head]];
 }
@@ -63,14 +54,14 @@ static double cost_of(struct sizing_choice c)
     return c.replicas * c.milli;
 }
 
-static struct sizing_choice with_replicas(struct ppo *p, const struct plan *plan, int n)
+static struct sizing_choice with_replicas(struct ppo *p, const struct ppo_plan *plan, int n)
 {
     return (struct sizing_choice){n,
                                   recommend_sizing_milli(p->sizing, plan->rate / n, plan->factor)};
 }
 
 /* As few replicas as can take the rate. */
-static struct sizing_choice fewest(struct ppo *p, const struct plan *plan, int first, int most)
+static struct sizing_choice fewest(struct ppo *p, const struct ppo_plan *plan, int first, int most)
 {
     for (int n = first; n <= most; n++) {
         struct sizing_choice c = with_replicas(p, plan, n);
@@ -82,7 +73,7 @@ static struct sizing_choice fewest(struct ppo *p, const struct plan *plan, int f
 
 /* Replicas stay where changing them saves little. Until new ones are ready, those that are there
  * get the CPU to do without them: that takes less than a second. */
-static struct sizing_choice choose(struct ppo *p, const struct plan *plan)
+static struct sizing_choice choose(struct ppo *p, const struct ppo_plan *plan)
 {
     const struct observation *seen = plan->look->seen;
     int first = seen->min_replicas > 0 ? seen->min_replicas : 1, ready = plan->look->ready;
@@ -102,54 +93,22 @@ static struct sizing_choice choose(struct ppo *p, const struct plan *plan)
 }
 
 /* --- the recommender ------------------------------------------------------------------------- */
-static void tell_policy(const struct plan *plan, char *text, size_t size)
-{
-    static const char *const splits[] = {"", "fewest replicas", "same replicas"};
-    int used = 0;
-    text[0] = '\0';
-    for (enum policy_head h = 0; h < POLICY_HEAD_COUNT; h++) {
-        if (plan->choices[h] == recommend_policy_heads[h].neutral || used >= (int)size)
-            continue;
-        const char *between = used ? ", " : "; policy: ";
-        if (h == POLICY_SPLIT)
-            used += snprintf(text + used, size - (size_t)used, "%s%s", between,
-                             splits[plan->choices[h]]);
-        else
-            used += snprintf(text + used, size - (size_t)used, "%s%s %g", between,
-                             recommend_policy_heads[h].name, value_of(plan, h));
-    }
-}
-
-static void tell(const struct ppo *p, const struct plan *plan, char *text, size_t size)
+static void propose(struct ppo *p, struct ppo_plan *plan, struct recommendation *out)
 {
     const struct look *l = plan->look;
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
-    char mean[24], tail[24], policy[96];
-    duration_print(e.mean_s * 1e6, mean);
-    duration_print(e.tail_s * 1e6, tail);
-    tell_policy(plan, policy, sizeof(policy));
-    snprintf(text, size, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f%s",
-             l->rate, plan->rate, mean, l->seen->percentile, tail, exp(p->trim), policy);
-}
-
-static void propose(struct ppo *p, struct plan *plan, struct recommendation *out)
-{
-    const struct look *l = plan->look;
-    char situation[208];
     double gone = spent(p, l), left = clamp(2 * (1 - gone), 0, 1);
     plan->ready = recommend_readiness_choose(p->readiness, 1 - l->quantile,
-                                             left * value_of(plan, POLICY_RISK));
-    plan->rate =
-        fmax(p->level * (1 + value_of(plan, POLICY_MARGIN)) + l->rate - l->came, plan->ready.rate);
-    plan->factor = exp(p->trim) * care(gone) * value_of(plan, POLICY_CPU);
-    p->aim = value_of(plan, POLICY_LATE);
+                                             left * recommend_ppo_value(plan, POLICY_RISK));
+    plan->rate = fmax(p->level * (1 + recommend_ppo_value(plan, POLICY_MARGIN)) + l->rate - l->came,
+                      plan->ready.rate);
+    plan->factor = exp(p->trim) * care(gone) * recommend_ppo_value(plan, POLICY_CPU);
+    p->aim = recommend_ppo_value(plan, POLICY_LATE);
     p->planned_rate = plan->rate;
     struct sizing_choice best = choose(p, plan);
     recommend_set_replicas(l->seen, best.replicas, out);
     if (l->sized && isfinite(best.milli))
         recommend_set_pod_cpu(l->seen, best.milli, out);
-    tell(p, plan, situation, sizeof(situation));
-    recommend_reason_write(&(struct reason){.seen = l->seen, .situation = situation}, out);
+    recommend_ppo_tell(p, plan, out);
 }
 
 static int ppo_recommend(void *self, const struct observation *seen, struct recommendation *out,
@@ -169,13 +128,12 @@ static int ppo_recommend(void *self, const struct observation *seen, struct reco
             &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);
         return 0;
     }
-    struct plan plan = {.look = &l};
-    float features[POLICY_FEATURE_COUNT];
-    uint8_t mask[RL_MAX_OPTIONS];
-    recommend_ppo_features(p, &l, features);
-    recommend_ppo_mask(p, &l, mask);
-    recommend_policy_choose(p->policy, features, mask, plan.choices);
+    struct ppo_plan plan = {.look = &l};
+    recommend_ppo_features(p, &l, plan.features);
+    recommend_ppo_mask(p, &l, plan.mask);
+    recommend_policy_choose(p->policy, plan.features, plan.mask, plan.choices);
     propose(p, &plan, out);
+    recommend_ppo_get_used(p, plan.features);
     return 0;
 }
 

@@ -22,6 +22,8 @@ struct ppo {
     double planned_rate;   /* what the last proposal was made for */
     double aim;            /* share of the allowed late requests, as last chosen */
     double surprised_s;    /* when a peak last found nothing ready; NaN: never */
+    float usual[POLICY_FEATURE_COUNT]; /* slow means of what the policy sees, */
+    double usual_s;                    /* of so much time */
 };
 
 struct ppo *recommend_ppo_new(void);
@@ -33,5 +35,20 @@ bool recommend_ppo_learn(struct ppo *p, const struct look *l);
 void recommend_ppo_features(const struct ppo *p, const struct look *l, float *out);
 /* Which choices make sense at all. */
 void recommend_ppo_mask(const struct ppo *p, const struct look *l, uint8_t *out);
+/* Keeps in mind what is usual for it. */
+void recommend_ppo_get_used(struct ppo *p, const float *features);
+
+/* --- one decision (ppo.c), and what is said of it (ppo_reason.c) ------------------------------ */
+struct ppo_plan {
+    const struct look *look;
+    float features[POLICY_FEATURE_COUNT];
+    uint8_t mask[RL_MAX_OPTIONS];
+    int32_t choices[POLICY_HEAD_COUNT];
+    struct readiness_choice ready;
+    double rate, factor; /* to be ready for; on the model's CPU */
+};
+double recommend_ppo_value(const struct ppo_plan *plan, enum policy_head head);
+void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
+                        struct recommendation *out);
 
 #endif

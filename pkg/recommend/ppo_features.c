@@ -1,6 +1,8 @@
 /* What a policy sees of one MPA: numbers from -1 to 1, 0 where nothing is known. */
 #include "recommend/ppo.h"
 
+#define USUAL_S 14400.0 /* what is usual is of the last hours */
+
 static float within_one(double x)
 {
     return isnan(x) ? 0 : (float)clamp(x, -1, 1);
@@ -94,4 +96,12 @@ void recommend_ppo_mask(const struct ppo *p, const struct look *l, uint8_t *out)
             cpu_mask[i] = 0;
     if (seen->replicas_wanted < seen->min_replicas || seen->replicas_wanted > seen->max_replicas)
         split[SPLIT_KEEP] = 0;
+}
+
+void recommend_ppo_get_used(struct ppo *p, const float *features)
+{
+    p->usual_s = fmin(p->usual_s + p->span_s, USUAL_S);
+    float part = p->usual_s > 0 ? (float)(p->span_s / p->usual_s) : 1;
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        p->usual[i] += part * (features[i] - p->usual[i]);
 }

@@ -18,6 +18,7 @@
 #define PHASES   3
 #define LEVELS   12
 #define TINY     1e-12
+#define LONGEST  1e4 /* times the tail of demand: latencies beyond are none that are waited for */
 
 /* Requests in slices by demand: the normal score of the middle one, and the share of all. Fine
  * where it matters whether a request is late. */
@@ -185,6 +186,26 @@ double recommend_queue_tail(const struct queue_load *load, double cores)
             high = guess.tail_s;
         else
             low = guess.tail_s;
+    }
+    return high;
+}
+
+double recommend_queue_latency(const struct queue_load *load, double cores, double quantile)
+{
+    struct queue_load guess = *load;
+    double low = load->tail_s / 4, high = low;
+    do {
+        low = high;
+        high = guess.goal_s = 2 * low;
+        if (high > LONGEST * load->tail_s)
+            return INFINITY;
+    } while (recommend_queue_late(&guess, cores) > 1 - quantile);
+    for (int i = 0; i < 8; i++) {
+        guess.goal_s = sqrt(low * high);
+        if (recommend_queue_late(&guess, cores) > 1 - quantile)
+            low = guess.goal_s;
+        else
+            high = guess.goal_s;
     }
     return high;
 }

@@ -83,7 +83,7 @@ struct recommendation {
     size_t container_count;
     /* One plain sentence with its numbers:
      * "p99 412ms over goal 300ms at 91% CPU: cpu 250m → 500m". */
-    char reason[256];
+    char reason[384];
 };
 
 /* An amount as people write it: "250m", "2", "64Mi"; "none" for NaN. Returns text. */

@@ -403,6 +403,73 @@ static void fewest_are_no_more_than_the_cheapest(void **state)
     assert_non_null(strstr(fewest.reason, "fewest replicas"));
 }
 
+/* --- why ----------------------------------------------------------------------------------------
+ */
+/* A policy that sees one feature is moved by that one alone, by as much as its choices are likelier
+ * than in the usual state. */
+static void only_what_is_seen_moves_a_choice(void **state)
+{
+    (void)state;
+    struct rl_checkpoint c;
+    const size_t seen = 5; /* latency */
+    struct buf off;
+    buf_init(&off, 4096);
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        if (i != seen)
+            assert_int_equal(buf_printf(&off, "%s,", recommend_policy_features[i]), 0);
+    good_checkpoint(&c);
+    rl_checkpoint_set(&c, "off", buf_string(&off));
+    struct recommend_policy *policy = policy_of(&c);
+    float features[POLICY_FEATURE_COUNT], usual[POLICY_FEATURE_COUNT];
+    uint8_t mask[RL_MAX_OPTIONS];
+    int32_t choices[POLICY_HEAD_COUNT];
+    double moved[POLICY_FEATURE_COUNT];
+    struct random random = random_stream(5, 0);
+    int moves = 0;
+    memset(mask, 1, sizeof(mask));
+    for (int round = 0; round < 100; round++) {
+        for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++) {
+            features[i] = (float)(2 * random_uniform(&random) - 1);
+            usual[i] = (float)(2 * random_uniform(&random) - 1);
+        }
+        recommend_policy_choose(policy, features, mask, choices);
+        recommend_policy_explain(policy, features, usual, mask, choices, moved);
+        for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+            assert_true(i == seen ? isfinite(moved[i]) : moved[i] == 0);
+        moves += moved[seen] > 0.01;
+        recommend_policy_explain(policy, features, features, mask, choices, moved);
+        assert_true(moved[seen] == 0);
+    }
+    assert_true(moves > 20);
+    buf_free(&off);
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&c);
+}
+
+/* What is decided is expected to keep the goal, without being far too much; what is said of CPU is
+ * what changes. */
+static void what_is_expected_is_told(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    struct ear ear = neutral_ear();
+    scene_use(s, listen, &ear);
+    work_for(s, 4, 120, 600);
+    double before = s->seen.replicas_wanted * s->seen.containers[0].request[CPU];
+    live(s, 12, 200);
+    double after = s->out.replicas * scene_target(s), expected, more;
+    const char *told = strstr(s->out.reason, "; expects p99 ");
+    if (!told || sscanf(told, "; expects p99 %lfms, cpu %lf core", &expected, &more) != 2)
+        fail_msg("\"%s\"", s->out.reason);
+    if (!(expected <= s->seen.goal_ms * 1.02 && expected > s->seen.goal_ms / 3))
+        fail_msg("%g ms are expected with a goal of %g: %s", expected, s->seen.goal_ms,
+                 s->out.reason);
+    if (fabs(more - (after - before) / 1000) > 0.051 * fabs(more))
+        fail_msg("%g cores more, from %gm to %gm", more, before, after);
+    live(s, 12, 200);
+    scene_free(s);
+}
+
 /* --- the core ----------------------------------------------------------------------------------
  */
 /* Late requests make CPU grow; where none is near the goal it falls. */
@@ -453,6 +520,8 @@ int main(void)
         cmocka_unit_test(the_cpu_head_multiplies),
         cmocka_unit_test(more_margin_is_never_cheaper),
         cmocka_unit_test(fewest_are_no_more_than_the_cheapest),
+        cmocka_unit_test(only_what_is_seen_moves_a_choice),
+        cmocka_unit_test(what_is_expected_is_told),
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
     };
