@@ -132,4 +132,5 @@ const struct experiment experiment_aware = {
     .lines = lines,
     .line_count = LINE_COUNT,
     .run = run_all,
+    .headline = ROW_FASTER_TL,
 };

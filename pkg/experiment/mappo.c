@@ -151,7 +151,7 @@ static double mean_ratio(const struct tenant_figures *theirs, const struct tenan
 
 static int tell_five(struct experiment_run *run, size_t k, const struct team *t, struct error *err)
 {
-    struct tenants who = {"mappo", TENANT_KINDS, false, k == PAPERS};
+    struct tenants who = {"mappo", TENANT_KINDS, false, k == PAPERS, 0};
     const struct tenants_rivals *rivals = &t->rivals;
     struct tenant_figures f[TENANT_KINDS];
     if (tenants_judge(run, &who, t->train[0], f, err) < 0)
@@ -171,7 +171,7 @@ static int tell_five(struct experiment_run *run, size_t k, const struct team *t,
 
 static int tell_fifteen(struct experiment_run *run, const struct team *t, struct error *err)
 {
-    struct tenants who = {"mappo", MOST_FUNCTIONS, false, false};
+    struct tenants who = {"mappo", MOST_FUNCTIONS, false, false, 0};
     struct tenant_figures f[MOST_FUNCTIONS];
     double slower = 0;
     if (tenants_judge(run, &who, t->train[2], f, err) < 0)
@@ -229,4 +229,5 @@ const struct experiment experiment_mappo = {
     .lines = lines,
     .line_count = SETTINGS,
     .run = run,
+    .headline = SLOWER_OF_15,
 };

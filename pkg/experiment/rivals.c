@@ -1,8 +1,8 @@
 /* Single agents and ENSURE, to be compared with those who learn as a team. */
 #include "tenants.h"
 
-static const struct tenants nobody_alone = {NULL, TENANT_KINDS, true, false};
-static const struct tenants nobody = {NULL, TENANT_KINDS, false, false};
+static const struct tenants nobody_alone = {NULL, TENANT_KINDS, true, false, 0};
+static const struct tenants nobody = {NULL, TENANT_KINDS, false, false, 0};
 
 static int learn_alone(struct experiment_run *run, struct tenants_lesson *lesson,
                        struct tenants_rivals *out, struct error *err)

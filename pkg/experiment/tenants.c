@@ -65,6 +65,8 @@ int tenants_configure(const struct tenants *t, struct train_config *out, struct 
     } else {
         use_ours(out, t->functions);
     }
+    if (t->alpha > 0)
+        out->world.alpha = t->alpha;
     return set_world(t, &out->world, err);
 }
 

@@ -15,6 +15,7 @@ struct tenants {
     size_t functions;      /* function i is of kind i modulo TENANT_KINDS */
     bool alone;            /* each has the platform for itself, else they share it */
     bool papers;           /* learn with the settings of MA-PPO's table 3, else with ours */
+    double alpha;          /* of the reward; 0: the document's */
 };
 int tenants_configure(const struct tenants *tenants, struct train_config *out, struct error *err);
 

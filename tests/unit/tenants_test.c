@@ -13,7 +13,7 @@
 static struct train_config configure(const char *algorithm, size_t functions, bool alone,
                                      bool papers)
 {
-    struct tenants who = {algorithm, functions, alone, papers};
+    struct tenants who = {algorithm, functions, alone, papers, 0};
     struct train_config config;
     struct error err;
     if (tenants_configure(&who, &config, &err) < 0)
@@ -107,7 +107,7 @@ static void test_ensure_is_judged_on_the_same_requests(void **state)
 {
     (void)state;
     struct experiment_run run = {.seed = 3, .effort = 0.01};
-    struct tenants alone = {NULL, TENANT_KINDS, true, false}, shared = alone;
+    struct tenants alone = {NULL, TENANT_KINDS, true, false, 0}, shared = alone;
     struct tenant_figures a[TENANT_KINDS], b[TENANT_KINDS], again[TENANT_KINDS];
     struct error err;
     shared.alone = false;
