@@ -142,13 +142,19 @@ struct api_status {
         const char *recommender, *action, *reason;
         const json_t *observation; /* NULL: none */
     } decision;
+    struct {
+        int64_t since_ms; /* 0: there is none */
+        double core_hours, core_hours_auto;
+        double requests, late, late_auto; /* NaN: could not be judged */
+    } what_if;
     struct api_condition_value conditions[API_COND_COUNT];
 };
 
 /* The whole status object as JSON (new reference). Conditions keep their lastTransitionTime from
  * previous (the status last read or written, may be NULL) unless their status changes. */
 json_t *api_status_json(const struct api_status *status, const json_t *previous, int64_t now_ms);
-/* Whether the difference is worth a write: all but the observation's figures and times. */
+/* Whether the difference is worth a write: all but the observation's and whatIf's figures, and
+ * times. */
 bool api_status_differs(const json_t *a, const json_t *b);
 
 #endif

@@ -48,6 +48,15 @@ static void set_replicas(json_t *object, const char *key, int32_t replicas)
         json_object_set_new(object, key, json_integer(replicas));
 }
 
+/* As text: clients read numbers of JSON as they like. */
+static void set_figure(json_t *object, const char *key, double figure)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.3f", figure);
+    json_object_set_new(object, key, json_string(text));
+}
+
 static void set_amounts(json_t *object, const char *key, const int64_t amounts[])
 {
     json_t *json = json_object();
@@ -119,6 +128,36 @@ static void set_decision(json_t *out, const struct api_status *status)
     json_object_set_new(out, "lastDecision", decision);
 }
 
+/* "Auto would have reserved 4.5 core-hours less than 12.4, with 12 late requests instead of 96". */
+static void say_what_if(json_t *out, const struct api_status *status)
+{
+    char text[256];
+    double saved = status->what_if.core_hours - status->what_if.core_hours_auto;
+    int n = snprintf(text, sizeof(text), "Auto would have reserved %.1f core-hours %s than %.1f",
+                     fabs(saved), saved >= 0 ? "less" : "more", status->what_if.core_hours);
+    if (!isnan(status->what_if.late))
+        snprintf(text + n, sizeof(text) - (size_t)n,
+                 ", with %.0f late requests instead of %.0f (expected by a model)",
+                 status->what_if.late_auto, status->what_if.late);
+    json_object_set_new(out, "message", json_string(text));
+}
+
+static void set_what_if(json_t *out, const struct api_status *status)
+{
+    json_t *what_if = json_object();
+
+    set_time(what_if, "since", status->what_if.since_ms);
+    set_figure(what_if, "coreHours", status->what_if.core_hours);
+    set_figure(what_if, "coreHoursAuto", status->what_if.core_hours_auto);
+    if (!isnan(status->what_if.late)) {
+        set_figure(what_if, "requests", status->what_if.requests);
+        set_figure(what_if, "lateRequests", status->what_if.late);
+        set_figure(what_if, "lateRequestsAuto", status->what_if.late_auto);
+    }
+    say_what_if(what_if, status);
+    json_object_set_new(out, "whatIf", what_if);
+}
+
 /* --- conditions ----------------------------------------------------------------------------- */
 static const json_t *find_condition(const json_t *status, const char *type)
 {
@@ -181,6 +220,8 @@ json_t *api_status_json(const struct api_status *status, const json_t *previous,
     set_recommendation(out, status);
     if (status->decision.time_ms > 0)
         set_decision(out, status);
+    if (status->what_if.since_ms > 0)
+        set_what_if(out, status);
     set_conditions(out, status, previous, now_ms);
     return out;
 }
@@ -201,6 +242,7 @@ static enum weight weight_of(const char *key)
     } table[] = {
         {"time", WEIGH_NOT},
         {"observation", WEIGH_NOT},
+        {"whatIf", WEIGH_NOT},
         {"lastTransitionTime", WEIGH_NOT}, /* changes with the condition's status only */
         {"reason", WEIGH_WORDS},
         {"message", WEIGH_WORDS},

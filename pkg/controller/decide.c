@@ -359,6 +359,7 @@ static bool act(struct round *r)
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
     e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
+    shadow_add(e, &r->view.seen, &r->proposed);
     if (!e->may_act)
         return true;
     if (resizes(r)) {
@@ -477,6 +478,7 @@ static void end(struct round *r)
     tell_refusal(r);
     keep_for_metrics(r);
     r->status.last_scale_ms = e->last_scale_ms;
+    shadow_tell(e, &r->status);
     if (e->action[0]) {
         r->status.decision.time_ms = clock_wall_ms();
         r->status.decision.recommender = e->recommender_name;

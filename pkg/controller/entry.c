@@ -42,6 +42,7 @@ void entry_release(struct entry *e)
         return;
     forget_recommender(e);
     guard_free(e->guard);
+    recommend_shadow_free(e->shadow);
     api_clear(&e->mpa);
     json_decref(e->written);
     free(e->invalid);

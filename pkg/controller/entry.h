@@ -77,6 +77,10 @@ struct entry {
     bool infeasible;                            /* why it is capped; else deferred for too long */
     char cap_message[320];
 
+    struct recommend_shadow *shadow; /* what Auto would have come to, in mode Off; else NULL */
+    int64_t shadow_since_ms;         /* wall clock */
+    int64_t shadow_generation;       /* of the spec that it is about */
+
     json_t *written; /* the status last written */
     int64_t written_ms;
     bool writing;
@@ -128,6 +132,10 @@ void entry_decide(struct entry *entry);
 void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas);
 void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_t count,
                   struct actuate_report *report);
+/* shadow.c: what Auto would have come to. Nothing, but in mode Off. */
+void shadow_add(struct entry *entry, const struct observation *seen,
+                const struct recommendation *proposed);
+void shadow_tell(const struct entry *entry, struct api_status *status);
 /* publish.c: writes status when it differs, or when its figures are old. */
 void publish(struct entry *entry, struct api_status *status);
 /* history.c */

@@ -216,6 +216,9 @@ void recommend_look_clear(struct look_memory *m);
 int recommend_look(const struct look_memory *m, const struct observation *seen, struct look *l,
                    struct error *err);
 bool recommend_latency_known(const struct observation *seen);
+/* Late requests of the interval. Where their share is not told, the latency at the quantile says at
+ * least on which side of the allowed it is. */
+double recommend_look_late(const struct look *l);
 /* The CPU time of a request at the quantile; NaN: unknown. */
 double recommend_look_tail(const struct look_memory *m, const struct look *l);
 void recommend_look_learn(struct look_memory *m, const struct look *l, double tail_s);

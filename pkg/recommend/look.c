@@ -90,6 +90,21 @@ bool recommend_latency_known(const struct observation *seen)
            is_amount(seen->latency_ms) && seen->requests_per_s > 0;
 }
 
+double recommend_look_late(const struct look *l)
+{
+    const struct observation *seen = l->seen;
+    double requests = seen->requests_per_s * l->span_s, allowed = 1 - l->quantile;
+    if (!recommend_latency_known(seen))
+        return 0;
+    bool over = seen->latency_ms > seen->goal_ms;
+    double share = seen->late_share, ratio = seen->latency_ms / seen->goal_ms;
+    if (!isfinite(share) || (over && share <= 0))
+        share = over ? fmax(allowed * ratio * ratio,
+                            fmin(1, l->span_s / seen->latency_window_s) / requests)
+                     : 0;
+    return requests * clamp(share, 0, 1);
+}
+
 /* --- learning -------------------------------------------------------------------------------- */
 /* With many requests their latency is that of the model, with few it is that of one of them. */
 double recommend_look_tail(const struct look_memory *m, const struct look *l)

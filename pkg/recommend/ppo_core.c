@@ -69,23 +69,6 @@ static void set_sizing(struct ppo *p, const struct look *l, const struct demand_
 }
 
 /* --- late requests --------------------------------------------------------------------------- */
-/* Of the interval. Where their share is not told, the latency at the quantile says at least on
- * which side of the allowed it is. */
-static double count_late(const struct look *l)
-{
-    const struct observation *seen = l->seen;
-    double requests = seen->requests_per_s * l->span_s, allowed = 1 - l->quantile;
-    if (!recommend_latency_known(seen))
-        return 0;
-    bool over = seen->latency_ms > seen->goal_ms;
-    double share = seen->late_share, ratio = seen->latency_ms / seen->goal_ms;
-    if (!isfinite(share) || (over && share <= 0))
-        share = over ? fmax(allowed * ratio * ratio,
-                            fmin(1, l->span_s / seen->latency_window_s) / requests)
-                     : 0;
-    return requests * clamp(share, 0, 1);
-}
-
 static bool is_surprised(const struct ppo *p, const struct look *l)
 {
     return l->seen->now_s - p->surprised_s < SETTLES_S; /* not where it is NaN */
@@ -95,7 +78,7 @@ static void learn_spent(struct ppo *p, const struct look *l)
 {
     double keep = exp2(-l->span_s / SPENT_S);
     p->span_s = l->span_s;
-    p->late_now = count_late(l);
+    p->late_now = recommend_look_late(l);
     p->late = p->late * keep + p->late_now;
     p->lost = p->lost * keep + (is_surprised(p, l) ? p->late_now : 0);
     p->requests = p->requests * keep + l->seen->requests_per_s * l->span_s;

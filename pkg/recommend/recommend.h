@@ -155,6 +155,28 @@ int recommend_seat_ask(struct recommend_seat *seat, const struct observation *se
 int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
                    struct error *err);
 
+/* --- what would have been (shadow.c) -----------------------------------------------------------
+ * Holds what a target has, and what became of its requests, against what was recommended for it and
+ * not done. Late requests are those that the queue model of feedforward and ppo expects with the
+ * sizes recommended, a demand that is learned as it goes, and the rate of each interval. */
+struct recommend_shadow;
+
+struct recommend_shadow_sums {
+    double span_s;                     /* that is covered */
+    double core_s, core_s_recommended; /* CPU reserved, and recommended, of all replicas */
+    double judged_s;                   /* of the span: in which late requests could be judged */
+    double requests, late;             /* in these */
+    double late_recommended;           /* expected */
+};
+
+/* Goes on from these sums; NULL: from nothing. */
+struct recommend_shadow *recommend_shadow_new(const struct recommend_shadow_sums *from);
+void recommend_shadow_free(struct recommend_shadow *shadow); /* NULL: nothing */
+/* Each interval: what is recommended now counts for the interval that begins. */
+void recommend_shadow_add(struct recommend_shadow *shadow, const struct observation *seen,
+                          const struct recommendation *recommended);
+struct recommend_shadow_sums recommend_shadow_sums(const struct recommend_shadow *shadow);
+
 /* --- what must be there ---------------------------------------------------------------------- */
 struct recommend_need {
     double mean_s, tail_s; /* CPU time of a request: its mean, and at the percentile */

@@ -31,6 +31,10 @@ def test_off_writes_nothing_but_status(namespace):
         ready(namespace)
         wait("it recommends more", lambda: mpa(namespace)["status"].get("recommendation", {}).get(
             "containerRecommendations", [{}])[0].get("target", {}).get("cpu") == "400m", 60)
+        promised = wait("it says what Auto would do", lambda: mpa(namespace)["status"].get("whatIf"), 20)
+        wait("it goes on counting", lambda: float(mpa(namespace)["status"]["whatIf"]["coreHoursAuto"]) >
+             float(promised["coreHoursAuto"]), 20)
+    assert promised["message"].startswith("Auto would have reserved ")
     assert set(audit.writes()) == STATUS
     assert replicas(namespace) == 1 and cpu_requests(namespace) == [200]
     assert events(namespace) == []

@@ -204,6 +204,36 @@ static bool change_counts(void (*change)(struct api_status *status))
     return counts;
 }
 
+/* In mode Off. */
+static void tells_what_would_have_been(void **state)
+{
+    (void)state;
+    struct api_status status = sample(NULL);
+    cleanup_json json_t *without = api_status_json(&status, NULL, T0_MS);
+    assert_null(json_object_get(without, "whatIf"));
+    status.what_if.since_ms = T0_MS;
+    status.what_if.core_hours = 12.44;
+    status.what_if.core_hours_auto = 7.9;
+    status.what_if.requests = status.what_if.late = status.what_if.late_auto = NAN;
+    cleanup_json json_t *cpu = api_status_json(&status, NULL, T0_MS);
+    assert_string_equal(text_at(cpu, "whatIf.since"), T0_TEXT);
+    assert_string_equal(text_at(cpu, "whatIf.coreHours"), "12.440");
+    assert_string_equal(text_at(cpu, "whatIf.coreHoursAuto"), "7.900");
+    assert_string_equal(text_at(cpu, "whatIf.message"),
+                        "Auto would have reserved 4.5 core-hours less than 12.4");
+    assert_null(text_at(cpu, "whatIf.lateRequests"));
+    status.what_if.core_hours_auto = 13.5;
+    status.what_if.requests = 5000;
+    status.what_if.late = 96;
+    status.what_if.late_auto = 12.2;
+    cleanup_json json_t *both = api_status_json(&status, NULL, T0_MS);
+    assert_string_equal(text_at(both, "whatIf.lateRequestsAuto"), "12.200");
+    assert_string_equal(text_at(both, "whatIf.message"),
+                        "Auto would have reserved 1.1 core-hours more than 12.4, with 12 late "
+                        "requests instead of 96 (expected by a model)");
+    assert_false(api_status_differs(cpu, both)); /* its figures alone are not worth a write */
+}
+
 static void no_change(struct api_status *s)
 {
     (void)s;
@@ -312,6 +342,7 @@ int main(void)
         cmocka_unit_test(bears_a_strange_previous_status),
         cmocka_unit_test(bears_broken_texts),
         cmocka_unit_test(bounds_containers),
+        cmocka_unit_test(tells_what_would_have_been),
         cmocka_unit_test(weighs_changes),
         cmocka_unit_test(names_conditions),
     };
