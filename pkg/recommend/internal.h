@@ -163,7 +163,8 @@ struct queue_load {
 double recommend_queue_late(const struct queue_load *load, double cores);
 /* The CPU time that a request has got which took wait_s, of a replica with so many cores busy. */
 double recommend_queue_served(double cores, double busy, double wait_s);
-/* The tail with which so many requests as the quantile leaves take longer than goal_s. */
+/* The tail with which so many requests as the quantile leaves take longer than goal_s. The load's
+ * own is a guess, or NaN. */
 double recommend_queue_tail(const struct queue_load *load, double cores);
 /* How long requests take at a quantile; INFINITY: for ever longer. goal_s is not looked at. */
 double recommend_queue_latency(const struct queue_load *load, double cores, double quantile);

@@ -114,12 +114,13 @@ double recommend_look_tail(const struct look_memory *m, const struct look *l)
     double busy = l->used_milli / 1000 / pods, latency_s = seen->latency_ms / 1000;
     if (!recommend_latency_known(seen))
         return NAN;
-    double mean_s = recommend_demand_estimate(m->demand, l->quantile, l->goal_s).mean_s;
+    struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->goal_s);
     double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
-    if (!(beyond > MANY) || isnan(mean_s))
+    if (!(beyond > MANY) || isnan(e.mean_s))
         return recommend_queue_served(cores, busy, latency_s);
-    return recommend_queue_tail(&(struct queue_load){seen->requests_per_s / pods, mean_s, NAN,
-                                                     recommend_queue_score(l->quantile), latency_s},
+    return recommend_queue_tail(&(struct queue_load){seen->requests_per_s / pods, e.mean_s,
+                                                     e.tail_s, recommend_queue_score(l->quantile),
+                                                     latency_s},
                                 cores);
 }
 

@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMED     2   /* features, at most */
-#define MATTERS   0.1 /* nats: what moves choices by less is not named */
-#define UNLIKELY  10  /* times the goal: an expectation that says no more than "late" */
-#define LEAST_CPU 5   /* milli-cores: a smaller change is none */
+#define NAMED     2    /* features, at most */
+#define MATTERS   0.1  /* nats: what moves choices by less is not named */
+#define UNLIKELY  10   /* times the goal: an expectation that says no more than "late" */
+#define LEAST_CPU 5    /* milli-cores: a smaller change is none */
+#define LITTLE    0.05 /* of the CPU: less is not worth a resize by any guard, nor more words */
 
 struct text {
     char *at;
@@ -110,7 +111,7 @@ static void say_expected(struct text *t, const struct ppo *p, const struct look 
 static bool changes(const struct recommendation *out, const struct look *l)
 {
     return out->replicas != l->seen->replicas_wanted ||
-           (l->sized && fabs(cpu_of(out, l->seen) - l->size.now) >= 1);
+           (l->sized && fabs(cpu_of(out, l->seen) - l->size.now) >= LITTLE * l->size.now);
 }
 
 void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
@@ -125,7 +126,7 @@ void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
     say(&t, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f", l->rate, plan->rate,
         mean, l->seen->percentile, tail, exp(p->trim));
     say_choices(&t, plan);
-    if (changes(out, l)) { /* only then, as it takes time */
+    if (changes(out, l) && !l->seen->unread) { /* only then, as it takes time */
         if (corrects(plan))
             say_moved(&t, p, plan);
         say_expected(&t, p, l, &e, out);

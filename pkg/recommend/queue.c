@@ -18,7 +18,11 @@
 #define PHASES   3
 #define LEVELS   12
 #define TINY     1e-12
-#define LONGEST  1e4 /* times the tail of demand: latencies beyond are none that are waited for */
+#define NEVER    6.0 /* deviations: beyond, one in a billion */
+#define TRIES    12
+#define NEAR     1.1  /* times a guess: where the search for a tail begins */
+#define EXACT    1.01 /* the relative error that it leaves */
+#define LONGEST  1e4  /* times the tail of demand: latencies beyond are none that are waited for */
 
 /* Requests in slices by demand: the normal score of the middle one, and the share of all. Fine
  * where it matters whether a request is late. */
@@ -33,15 +37,6 @@ static const struct {
 static double above(double score) /* P(Z > score) */
 {
     return 0.5 * erfc(score * M_SQRT1_2);
-}
-
-/* P(X > x) for a lognormal X with these moments. */
-static double lognormal_above(double mean, double second, double x)
-{
-    if (x <= 0)
-        return 1;
-    double var = log(fmax(second / (mean * mean), 1 + TINY));
-    return above((log(x / mean) + var / 2) / sqrt(var));
 }
 
 /* --- demand ---------------------------------------------------------------------------------- */
@@ -72,16 +67,6 @@ static double capped_second(const struct shape *d, double s)
     double score = (log(s) - d->mu) / d->sigma;
     double whole = exp(2 * d->mu + 2 * d->sigma * d->sigma);
     return whole * (1 - above(score - 2 * d->sigma)) + s * s * above(score);
-}
-
-/* P(V > room) for parts, from none to all, of requests that come at random; second is E[S²]. */
-static double others_above(const struct shape *d, double requests, double second, double room)
-{
-    double any = -expm1(-requests);
-    if (any < TINY || room <= 0)
-        return room <= 0 ? 1 : 0;
-    double mean = requests * d->mean / 2;
-    return any * lognormal_above(mean / any, (requests * second / 3 + mean * mean) / any, room);
 }
 
 /* --- a replica ------------------------------------------------------------------------------- */
@@ -130,7 +115,9 @@ static double period_share(const struct queue_load *load, const struct shape *d,
 
 struct phase { /* of a period, at which a request comes */
     struct supply supply;
-    double requests; /* of others that it meets */
+    double requests; /* of others that it meets, */
+    double any;      /* the chance that it meets one, */
+    double mean;     /* and the mean work of all these then */
 };
 
 /* Those that come before or after meet a request for a part of their time: twice as many, of which
@@ -138,10 +125,26 @@ struct phase { /* of a period, at which a request comes */
 static struct phase phase_at(const struct queue_load *load, const struct shape *d, double cores,
                              double phase_s)
 {
+    double requests = 2 * load->rate * d->thinning * (phase_s + load->goal_s),
+           any = -expm1(-requests);
     return (struct phase){
         .supply = supply_of(cores, phase_s, load->goal_s),
-        .requests = 2 * load->rate * d->thinning * (phase_s + load->goal_s),
+        .requests = requests,
+        .any = any,
+        .mean = any > 0 ? requests * d->mean / 2 / any : 0,
     };
+}
+
+/* P(V > room) for parts, from none to all, of requests that come at random: lognormal with their
+ * first two moments; second is E[S²]. */
+static double others_above(const struct phase *p, double second, double room)
+{
+    if (p->any < TINY || room <= 0)
+        return room <= 0 ? 1 : 0;
+    double var =
+        log(fmax(p->requests * second / (3 * p->any * p->mean * p->mean) + p->any, 1 + TINY));
+    double score = (log(room / p->mean) + var / 2) / sqrt(var);
+    return score < NEVER ? p->any * above(score) : 0;
 }
 
 double recommend_queue_late(const struct queue_load *load, double cores)
@@ -163,7 +166,7 @@ double recommend_queue_late(const struct queue_load *load, double cores)
             const struct supply *supply = &phases[k].supply;
             bool alone = s > (cores < 1 ? supply->lone : share * load->goal_s);
             late += levels[i].weight / PHASES *
-                    (alone ? 1 : others_above(&d, phases[k].requests, second, supply->all - s));
+                    (alone ? 1 : others_above(&phases[k], second, supply->all - s));
         }
     }
     return late;
@@ -179,8 +182,22 @@ double recommend_queue_served(double cores, double busy, double wait_s)
 double recommend_queue_tail(const struct queue_load *load, double cores)
 {
     struct queue_load guess = *load;
-    double allowed = above(load->tail_score), low = load->goal_s / 1000, high = load->goal_s;
-    for (int i = 0; i < 12; i++) {
+    double allowed = above(load->tail_score), least = load->goal_s / 1000, low = least,
+           high = load->goal_s;
+    double step = isfinite(load->tail_s) ? NEAR : high / least;
+    guess.tail_s = isfinite(load->tail_s) ? fmin(fmax(load->tail_s, least), high) : high;
+    int tries = 0;
+    for (bool more = true; more && tries < TRIES; step *= step, tries++) { /* around the guess */
+        bool late = recommend_queue_late(&guess, cores) > allowed;
+        double next = late ? guess.tail_s / step : guess.tail_s * step;
+        if (late)
+            high = guess.tail_s;
+        else
+            low = guess.tail_s;
+        more = next > low && next < high;
+        guess.tail_s = next;
+    }
+    for (; high > low * EXACT && tries < 2 * TRIES; tries++) {
         guess.tail_s = sqrt(low * high);
         if (recommend_queue_late(&guess, cores) > allowed)
             high = guess.tail_s;
@@ -197,7 +214,7 @@ double recommend_queue_latency(const struct queue_load *load, double cores, doub
     do {
         low = high;
         high = guess.goal_s = 2 * low;
-        if (high > LONGEST * load->tail_s)
+        if (!(high > 0 && high <= LONGEST * load->tail_s))
             return INFINITY;
     } while (recommend_queue_late(&guess, cores) > 1 - quantile);
     for (int i = 0; i < 8; i++) {
@@ -210,15 +227,14 @@ double recommend_queue_latency(const struct queue_load *load, double cores, doub
     return high;
 }
 
+/* Newton's steps from Hastings' formula (Abramowitz and Stegun, 26.2.23), which is right to 5e-4.
+ */
 double recommend_queue_score(double quantile)
 {
-    double low = 0, high = 8;
-    for (int i = 0; i < 40; i++) {
-        double middle = (low + high) / 2;
-        if (above(middle) > 1 - quantile)
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
+    double beyond = fmin(fmax(1 - quantile, 1e-14), 0.5), t = sqrt(-2 * log(beyond));
+    double score = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                           (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    for (int i = 0; i < 2; i++)
+        score += (above(score) - beyond) * sqrt(2 * M_PI) * exp(score * score / 2);
+    return score;
 }

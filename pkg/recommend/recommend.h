@@ -68,6 +68,7 @@ struct observation {
     size_t container_count;
     const struct recommend_pod *pods;
     size_t pod_count;
+    bool unread; /* nobody reads the reason: what takes time to find out may be left out */
 };
 
 /* --- what is proposed ------------------------------------------------------------------------ */

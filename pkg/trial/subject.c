@@ -141,6 +141,7 @@ void subject_init(struct subject *s, const struct trial_config *config,
         lift_behavior(&s->spec.scale_down);
     }
     set_observation(s, settings->goal_ms);
+    s->seen.unread = config->on_sample == NULL;
     if (trial_is_oracle(r)) {
         s->limits = &no_limits;
         attach_oracle(s, config, settings);

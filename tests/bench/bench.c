@@ -3,7 +3,6 @@
 #include "bench.h"
 #include "kube/kube.h"
 #include "prometheus/prometheus.h"
-#include "recommend/recommend.h"
 
 #include <malloc.h>
 #include <math.h>
@@ -126,59 +125,6 @@ static struct figure bench_pod(void)
     return (struct figure){"pod_bytes", "B", "jansson", ours, tree, 1024, false};
 }
 
-/* --- one decision
- * ---------------------------------------------------------------------------------- */
-static void describe(struct observation *seen, struct recommend_pod *pods, int n)
-{
-    *seen = (struct observation){.latency_state = LATENCY_KNOWN,
-                                 .percentile = 99,
-                                 .goal_ms = 300,
-                                 .latency_ms = 200,
-                                 .throttled = 0.02,
-                                 .since_increase_s = INFINITY,
-                                 .latency_window_s = 60,
-                                 .replicas_wanted = n,
-                                 .min_replicas = 1,
-                                 .max_replicas = 20,
-                                 .tolerance_up = 0.1,
-                                 .tolerance_down = 0.1,
-                                 .metrics = {{RECOMMEND_CPU, -1, 0.7, NAN}},
-                                 .metric_count = 1,
-                                 .container_count = 1,
-                                 .pods = pods,
-                                 .pod_count = (size_t)n};
-    seen->containers[0] = (struct recommend_container){.name = "function",
-                                                       .controlled = {true, false},
-                                                       .request = {400, NAN},
-                                                       .min = {100, 1e7},
-                                                       .max = {2000, 1e9}};
-    for (int i = 0; i < n; i++) {
-        pods[i] = (struct recommend_pod){.ready = true, .age_s = 600};
-        pods[i].containers[0] =
-            (struct recommend_usage){.usage = {250 + i, NAN}, .request = {400, NAN}};
-    }
-}
-
-static struct figure bench_decide(void)
-{
-    enum { ROUNDS = 100000, PODS = 4 };
-    struct observation seen;
-    struct recommend_pod pods[PODS];
-    struct recommendation out;
-    struct error err;
-    describe(&seen, pods, PODS);
-    void *memory = recommend_threshold.create(300, NULL);
-    double t = bench_cpu_s();
-    for (int i = 0; i < ROUNDS; i++) {
-        seen.now_s = i * 15;
-        if (recommend_threshold.recommend(memory, &seen, &out, &err) < 0)
-            abort();
-    }
-    double us = (bench_cpu_s() - t) / ROUNDS * 1e6;
-    recommend_threshold.destroy(memory);
-    return (struct figure){"decide_us", "us", NULL, us, NAN, NAN, false};
-}
-
 /* --- the table
  * ---------------------------------------------------------------------------------------- */
 static json_t *number(double value)
@@ -211,9 +157,10 @@ static void run(struct figure (*const *benches)(void), size_t count, json_t *all
 int main(int argc, char **argv)
 {
     static struct figure (*const general[])(void) = {
-        bench_clock,    bench_answer,       bench_pod,         bench_decide,
-        bench_sim_mmc,  bench_sim_replicas, bench_sim_memory,  bench_sim_memory_less,
-        bench_sim_step, bench_sim_day,      bench_net_samples, bench_train_five};
+        bench_clock,           bench_answer,   bench_pod,          bench_decide,
+        bench_decide_many,     bench_sim_mmc,  bench_sim_replicas, bench_sim_memory,
+        bench_sim_memory_less, bench_sim_step, bench_sim_day,      bench_net_samples,
+        bench_train_five};
     static struct figure (*const learning[])(void) = {bench_policy_forward, bench_train_steps,
                                                       bench_train_sim_steps};
     struct figure nets[BENCH_NETS];

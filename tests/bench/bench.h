@@ -14,6 +14,10 @@ double bench_cpu_s(void); /* of this process, so far */
 double bench_wall_s(void);
 double bench_heap_bytes(void);
 
+/* decide.c */
+struct figure bench_decide(void);
+struct figure bench_decide_many(void);
+
 /* sim.c */
 struct figure bench_sim_mmc(void);
 struct figure bench_sim_replicas(void);

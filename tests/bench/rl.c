@@ -108,7 +108,7 @@ struct figure bench_train_sim_steps(void)
 static double train_five(const char *algorithm)
 {
     enum { EPISODES = 400 };
-    struct tenants five = {algorithm, TENANT_KINDS, false, false};
+    struct tenants five = {algorithm, TENANT_KINDS, false, false, 0};
     struct tenants_curve curve = {.functions = TENANT_KINDS};
     struct train_config config;
     struct train_report report;
