@@ -1,6 +1,7 @@
 /* mpactl policy: the policy that the recommender ppo comes with. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/args.h"
 #include "base/parallel.h"
@@ -8,10 +9,13 @@
 #include "mpactl.h"
 #include "progress.h"
 #include "recommend/recommend.h"
+#include "trace/trace.h"
+
+#define PARTS 1000 /* of the progress */
 
 struct policy_options {
-    const char *out, *off, *judge;
-    double updates, seed, jobs, clusters;
+    const char *out, *off, *judge, *workload, *function, *from;
+    double updates, seed, jobs, clusters, goal_s, episodes;
     bool verbose, help;
 };
 
@@ -25,6 +29,15 @@ static const struct args_option table[] = {
      "features, and heads as \"head NAME\", to do without, with commas between"},
     {"judge", ARGS_TEXT, AT(judge), NULL, 0, 0, NULL,
      "file that was learned: try it, and others beside it, on workloads of --seed instead"},
+    {"for", ARGS_TEXT, AT(workload), NULL, 0, 0, NULL,
+     "workload of one function: find what of --from serves it better, instead"},
+    {"function", ARGS_TEXT, AT(function), NULL, 0, 0, NULL, "which one, where --for has several"},
+    {"goal", ARGS_DURATION, AT(goal_s), NULL, 0.001, 1e6, NULL,
+     "its latency goal; twice its p99 execution time when not given"},
+    {"from", ARGS_TEXT, AT(from), NULL, 0, 0, NULL,
+     "policy to begin with; the file policy beside mpactl when not given"},
+    {"episodes", ARGS_NUMBER, AT(episodes), "8", 1, 1e6, NULL,
+     "of 3 hours, to find it by; half as many others judge it"},
     {"clusters", ARGS_NUMBER, AT(clusters), "160", 1, 1e6, NULL, "to judge in, 8 hours in each"},
     {"jobs", ARGS_NUMBER, AT(jobs), NULL, 1, 1024, NULL,
      "threads; as many as there are cores when not given"},
@@ -55,7 +68,7 @@ static int print_help(void)
     puts("mpactl policy --out FILE [OPTION…]\n\n"
          "Learns the general policy of the recommender ppo in simulated clusters, on workloads "
          "that\n"
-         "are made up.\n\nOptions:");
+         "are made up. With --for, finds a policy for one function of yours.\n\nOptions:");
     args_print_help(table, ARRAY_LEN(table));
     return EXIT_FINE;
 }
@@ -108,6 +121,93 @@ static int learn(const struct policy_options *o, struct error *err)
     return result;
 }
 
+/* --- for one function --------------------------------------------------------------------------
+ */
+static const struct trace_function *find_function(const struct policy_options *o,
+                                                  const struct trace *trace, struct error *err)
+{
+    for (size_t i = 0; i < trace->function_count; i++)
+        if (o->function ? strcmp(trace->functions[i].name, o->function) == 0
+                        : trace->function_count == 1)
+            return &trace->functions[i];
+    if (o->function)
+        error_set(err, ERROR_NOT_FOUND, "--function: %s has no function %s", o->workload,
+                  o->function);
+    else
+        error_set(err, ERROR_INVALID, "--for: %s has %zu functions: name one by --function",
+                  o->workload, trace->function_count);
+    return NULL;
+}
+
+struct tuning_watch {
+    struct progress *progress;
+    size_t done;
+};
+
+static bool on_tuning(void *arg, double share)
+{
+    struct tuning_watch *w = arg;
+    size_t done = (size_t)(share * PARTS);
+    progress_add(w->progress, done - w->done);
+    w->done = done;
+    return true;
+}
+
+static void print_gain(const char *name, const struct bootstrap_judgement *j)
+{
+    printf("%-8s  %6.2f%% late  CPU %.3f × needed  reward %.4f\n", name, 100 * j->late, j->cost,
+           j->reward);
+}
+
+static int tune_on(const struct policy_options *o, const struct trace_function *function,
+                   const struct rl_checkpoint *from, struct error *err)
+{
+    struct rl_checkpoint found = {0};
+    struct bootstrap_gain gain;
+    struct tuning_watch watch = {.progress = progress_begin("trying", PARTS)};
+    struct bootstrap_tuning tuning = {
+        .from = from,
+        .subject = {.workload = function,
+                    .goal_ms = o->goal_s > 0 ? o->goal_s * 1000 : trace_default_goal_ms(function)},
+        .interval_s = bootstrap_world_default.interval_s,
+        .episodes = (size_t)o->episodes,
+        .episode_steps = bootstrap_world_default.episode_steps,
+        .threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores(),
+        .seed = (uint64_t)o->seed,
+        .on_progress = on_tuning,
+        .arg = &watch,
+    };
+    int result = bootstrap_tune(&tuning, &found, &gain, err);
+    progress_end(watch.progress);
+    if (result < 0)
+        return -1;
+    print_gain("before", &gain.before);
+    print_gain("after", &gain.after);
+    if (gain.better)
+        result = rl_checkpoint_write(&found, o->out, err);
+    else
+        printf("nothing better was found: %s is not written\n", o->out);
+    rl_checkpoint_clear(&found);
+    return result;
+}
+
+static int tune(const struct policy_options *o, struct error *err)
+{
+    cleanup_free char *usual = file_beside_program("policy");
+    struct rl_checkpoint from = {0};
+    struct trace trace;
+    if (rl_checkpoint_read(&from, o->from ? o->from : usual, err) < 0)
+        return -1;
+    int result = trace_open(o->workload, &trace, err);
+    if (result == 0) {
+        const struct trace_function *function = find_function(o, &trace, err);
+        result = function ? tune_on(o, function, &from, err) : -1;
+        trace_clear(&trace);
+    }
+    rl_checkpoint_clear(&from);
+    return result;
+}
+
 /* --- judging ---------------------------------------------------------------------------------- */
 static void print_judgement(const char *name, const struct bootstrap_judgement *kinds)
 {
@@ -156,7 +256,10 @@ int cmd_policy(int argc, char **argv)
         return status;
     if (options.help)
         return print_help();
-    if ((options.judge ? judge(&options, &err) : learn(&options, &err)) == 0)
+    int (*job)(const struct policy_options *, struct error *) = options.judge      ? judge
+                                                                : options.workload ? tune
+                                                                                   : learn;
+    if (job(&options, &err) == 0)
         return EXIT_FINE;
     mpactl_error("policy: %s", err.message);
     return EXIT_FAILED;

@@ -9,7 +9,17 @@
 
 #include "recommend/policy.h"
 
+struct trace;
+struct trace_function;
+struct api_spec;
+
 /* --- the world ------------------------------------------------------------------------------- */
+struct bootstrap_subject { /* one function that is known */
+    const struct trace_function *workload;
+    const struct api_spec *spec; /* its bounds; NULL: the usual ones */
+    double goal_ms;
+};
+
 struct bootstrap_world_config {
     size_t alone;         /* clusters with one function, never short of CPU */
     size_t shared;        /* clusters whose functions share scarce nodes */
@@ -19,6 +29,8 @@ struct bootstrap_world_config {
     const char *off; /* features and heads that policies do without, as in a checkpoint */
     const struct recommender *recommender; /* that is judged; NULL: ppo learns, */
     const struct recommend_policy *policy; /* and what it is judged by */
+    /* All rows are this function, each from another moment on; NULL: functions are made up. */
+    const struct bootstrap_subject *subject;
 };
 extern const struct bootstrap_world_config bootstrap_world_default;
 #define BOOTSTRAP_SHARED_FUNCTIONS 4
@@ -61,14 +73,40 @@ struct bootstrap_judgement {                      /* of functions of one kind */
     size_t functions; /* with 1,000 requests or more; others do not count */
     size_t met;       /* of these kept the goal */
     double late;      /* share of requests, and */
-    double cost;      /* CPU reserved ÷ needed: means over functions */
+    double cost;      /* CPU reserved ÷ needed, and */
+    double reward;    /* of a decision: means over functions */
 };
-/* Functions alone by their class, and those that share nodes. world says all but how many. */
+/* Functions alone by their class, and those that share nodes; a subject's episodes, with however
+ * many requests, are all of the first kind. world says all but how many. */
 int bootstrap_judge(const struct bootstrap_world_config *world, size_t clusters, uint64_t seed,
                     struct bootstrap_judgement out[BOOTSTRAP_KINDS], struct error *err);
 
+/* --- a policy for one function (tune.c) --------------------------------------------------------
+ */
+/* Whether other choices than a policy's serve one function better: how much it likes each option of
+ * its heads is moved, one after the other, and what earns more in the simulator is kept. All are
+ * tried on the same requests, so that few episodes tell. */
+struct bootstrap_tuning {
+    const struct rl_checkpoint *from; /* a policy of corrections */
+    struct bootstrap_subject subject;
+    double interval_s;
+    size_t episodes; /* to learn from; and half as many others to judge by */
+    size_t episode_steps;
+    size_t threads;
+    uint64_t seed;
+    /* How much of it is done, from time to time; false: it is to end. Or NULL. */
+    bool (*on_progress)(void *arg, double share);
+    void *arg;
+};
+struct bootstrap_gain { /* on episodes that were not learned from */
+    struct bootstrap_judgement before, after;
+    bool better; /* there, too: `out` is worth taking over */
+};
+/* Into an empty checkpoint. Fails with ERROR_CANCELLED where it was to end. */
+int bootstrap_tune(const struct bootstrap_tuning *tuning, struct rl_checkpoint *out,
+                   struct bootstrap_gain *gain, struct error *err);
+
 /* --- workloads (workloads.c) ------------------------------------------------------------------ */
-struct trace;
 /* Some load that somebody might have: arrivals of span_s and a demand. */
 int bootstrap_workload(struct random *random, double span_s, struct trace *out, struct error *err);
 

@@ -19,6 +19,10 @@ struct lesson_row { /* of the world's arrays */
     uint8_t *truncated;
 };
 
+/* The subject from some moment on: its own course, once around, a little more or less of it. */
+int bootstrap_part(struct random *random, const struct trace_function *whole, double span_s,
+                   struct trace *out);
+
 struct lesson;
 struct lesson *lesson_new(const struct bootstrap_world_config *config, bool shared, uint64_t seed,
                           const struct lesson_row *rows, size_t count, struct error *err);
@@ -31,7 +35,8 @@ struct bootstrap_figures lesson_figures(struct lesson *lesson);
 struct lesson_outcome { /* of a function in the episode so far */
     const struct trace_function *workload;
     double requests, late;
-    double cost; /* CPU reserved ÷ needed */
+    double cost;   /* CPU reserved ÷ needed */
+    double reward; /* mean of a decision */
 };
 struct lesson_outcome lesson_outcome(const struct lesson *lesson, size_t function);
 

@@ -1,6 +1,8 @@
 /* Whole episodes by one recommender, on workloads that were not learned from. */
 #include "bootstrap/internal.h"
 
+#include <math.h>
+
 #include "base/parallel.h"
 
 #define ENOUGH     1000 /* requests: with fewer, one that is late would decide */
@@ -24,13 +26,12 @@ struct arrays { /* what rows of a learner would be */
 
 static void add(struct bootstrap_judgement *to, const struct lesson_outcome *o)
 {
-    if (o->requests < ENOUGH)
-        return;
-    double late = o->late / o->requests;
+    double late = o->late / fmax(o->requests, 1);
     to->functions++;
     to->met += late <= 0.01;
     to->late += late;
     to->cost += o->cost;
+    to->reward += o->reward;
 }
 
 static void judge_one(void *arg, size_t i)
@@ -39,7 +40,8 @@ static void judge_one(void *arg, size_t i)
     struct verdict *v = &j->verdicts[i];
     struct arrays arrays[BOOTSTRAP_SHARED_FUNCTIONS] = {0};
     struct lesson_row rows[BOOTSTRAP_SHARED_FUNCTIONS];
-    bool shared = i % SHARED_ONE == SHARED_ONE - 1;
+    const struct bootstrap_subject *subject = j->world->subject;
+    bool shared = !subject && i % SHARED_ONE == SHARED_ONE - 1;
     size_t count = shared ? BOOTSTRAP_SHARED_FUNCTIONS : 1;
     for (size_t k = 0; k < count; k++)
         rows[k] = (struct lesson_row){arrays[k].features, arrays[k].mask, arrays[k].actions,
@@ -53,7 +55,9 @@ static void judge_one(void *arg, size_t i)
         lesson_step(l);
     for (size_t k = 0; k < count; k++) {
         struct lesson_outcome o = lesson_outcome(l, k);
-        add(&v->kinds[shared ? BOOTSTRAP_TOGETHER : (int)trace_classify(o.workload)], &o);
+        int kind = shared ? BOOTSTRAP_TOGETHER : subject ? 0 : (int)trace_classify(o.workload);
+        if (subject || o.requests >= ENOUGH)
+            add(&v->kinds[kind], &o);
     }
     lesson_free(l);
 }
@@ -69,9 +73,11 @@ static void sum_up(const struct judging *j, size_t clusters,
             sum.met += one->met;
             sum.late += one->late;
             sum.cost += one->cost;
+            sum.reward += one->reward;
         }
         sum.late /= sum.functions ? (double)sum.functions : 1;
         sum.cost /= sum.functions ? (double)sum.functions : 1;
+        sum.reward /= sum.functions ? (double)sum.functions : 1;
         out[k] = sum;
     }
 }

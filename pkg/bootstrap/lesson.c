@@ -23,8 +23,8 @@ struct pupil { /* one function */
     double needed_milli;
     double late_per_step; /* that the goal allows */
     double late, requests;
-    double cost, reward; /* sums for the figures */
-    double all_cost;     /* sum over the episode */
+    double cost, reward;         /* sums for the figures */
+    double all_cost, all_reward; /* sums over the episode */
 };
 
 struct lesson {
@@ -78,27 +78,34 @@ static double needed_milli(const struct lesson *l, const struct trial_function *
         rates, count);
 }
 
+static double draw_goal_ms(struct lesson *l, const struct trace_function *w)
+{
+    double strict = random_uniform(&l->random) < 0.5 ? 1 : bootstrap_factor(&l->random, 0.7, 3);
+    return strict * trace_default_goal_ms(w);
+}
+
 static int draw_function(struct lesson *l, size_t i, double span_s, struct error *err)
 {
     struct pupil *p = &l->pupils[i];
     trace_clear(&p->trace);
     p->trace = (struct trace){0};
-    if (bootstrap_workload(&l->random, span_s, &p->trace, err) < 0)
+    const struct bootstrap_subject *subject = l->config->subject;
+    if ((subject ? bootstrap_part(&l->random, subject->workload, span_s, &p->trace)
+                 : bootstrap_workload(&l->random, span_s, &p->trace, err)) < 0)
         return -1;
     const struct trace_function *w = &p->trace.functions[0];
-    double strict = random_uniform(&l->random) < 0.5 ? 1 : bootstrap_factor(&l->random, 0.7, 3);
     struct trial_function *f = &l->functions[i];
     *f = (struct trial_function){
         .workload = w,
         .spec = &l->spec,
-        .goal_ms = strict * trace_default_goal_ms(w),
+        .goal_ms = subject ? subject->goal_ms : draw_goal_ms(l, w),
         .policy = p->policy,
     };
     p->needed_milli = needed_milli(l, f, f->goal_ms);
     double requests = trace_requests(w) / trace_span_s(w) * l->config->interval_s;
     double allowed = requests * (1 - l->spec.latency_percentile / 100);
     p->late_per_step = fmax(allowed, FEW / (double)l->config->episode_steps);
-    p->late = p->requests = p->all_cost = 0;
+    p->late = p->requests = p->all_cost = p->all_reward = 0;
     return 0;
 }
 
@@ -170,6 +177,7 @@ static void reward(struct lesson *l, size_t i)
         cost = LINEAR * (1 + log(cost / LINEAR));
     *p->row.reward = (float)(-(cost + fmin(price * late / p->late_per_step, PRICE_MOST)) / SCALE);
     p->reward += *p->row.reward;
+    p->all_reward += *p->row.reward;
 }
 
 static void end_episode(struct lesson *l)
@@ -243,6 +251,8 @@ struct lesson *lesson_new(const struct bootstrap_world_config *config, bool shar
     l->functions = xcalloc(count, sizeof(*l->functions));
     l->choice.recommender = config->recommender ? config->recommender : &recommend_ppo;
     trial_default_spec(&l->spec);
+    if (config->subject && config->subject->spec)
+        l->spec = *config->subject->spec;
     for (size_t i = 0; i < count; i++)
         l->pupils[i].row = rows[i];
     l->random = random_stream(seed, 0);
@@ -282,6 +292,7 @@ struct lesson_outcome lesson_outcome(const struct lesson *l, size_t function)
         .requests = p->requests,
         .late = p->late,
         .cost = l->step > 0 ? p->all_cost / (double)l->step : 0,
+        .reward = l->step > 0 ? p->all_reward / (double)l->step : 0,
     };
 }
 

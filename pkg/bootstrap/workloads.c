@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SLOT_S     5.0
 #define MAX_CORES  6.0  /* that a function keeps busy on average, */
@@ -10,6 +11,7 @@
 #define PEAK_CORES 10.0 /* at its highest: what cannot be had teaches nothing */
 #define NEVER_NONE 0.01 /* of the mean rate */
 #define TURN       6.283185307179586
+#define VARIES     0.1 /* the rate of a function that is known, by its logarithm */
 
 double bootstrap_between(struct random *random, double low, double high)
 {
@@ -173,5 +175,24 @@ int bootstrap_workload(struct random *random, double span_s, struct trace *out, 
     f->counts = s.rates;
     f->slot_count = s.count;
     f->slot_s = SLOT_S;
+    return 0;
+}
+
+/* --- a function that is known ---------------------------------------------------------------- */
+int bootstrap_part(struct random *random, const struct trace_function *whole, double span_s,
+                   struct trace *out)
+{
+    struct trace_function *f = xcalloc(1, sizeof(*f));
+    size_t first = (size_t)random_below(random, whole->slot_count);
+    double more = exp(VARIES * random_normal(random));
+    *f = *whole;
+    f->name = xstrdup(whole->name);
+    f->slot_count = (size_t)ceil(span_s / whole->slot_s);
+    f->counts = xcalloc(f->slot_count, sizeof(*f->counts));
+    for (size_t i = 0; i < f->slot_count; i++)
+        f->counts[i] = more * whole->counts[(first + i) % whole->slot_count];
+    f->quantiles = xcalloc(whole->quantile_count + 1, sizeof(*f->quantiles));
+    memcpy(f->quantiles, whole->quantiles, whole->quantile_count * sizeof(*f->quantiles));
+    *out = (struct trace){.name = xstrdup(whole->name), .functions = f, .function_count = 1};
     return 0;
 }

@@ -49,6 +49,32 @@ def test_ppo_needs_a_policy(command, tmp_path):
         assert b"--policy" in done.stderr and b"mpactl policy" in done.stderr
 
 
+def test_a_policy_is_tuned_for_one_function(policy, tmp_path):
+    own, again = tmp_path / "own", tmp_path / "again"
+    for out in (own, again):
+        done = run("policy", "--for", "poisson:rate=1,span=3600,demand=200", "--from", policy, "--episodes", "1",
+                   "--out", out)
+        assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["before", "after"]
+    if len(lines) > 2:
+        assert "nothing better" in lines[2] and not own.exists()
+    else:
+        assert own.read_bytes() == again.read_bytes() != policy.read_bytes()
+        assert run("simulate", *traces(STEADY), *recommenders("ppo"), "--policy", own).returncode == 0
+
+
+@pytest.mark.parametrize("argv,message", [
+    (["--for", "poisson:rate=1", "--function", "no-such"], "no function no-such"),
+    (["--for", "nothing:rate=1"], "nothing"),
+    (["--for", "poisson:rate=1", "--from", "no-such-file"], "no-such-file"),
+])
+def test_what_cannot_be_tuned_for_is_told(policy, tmp_path, argv, message):
+    out = tmp_path / "own"
+    done = run("policy", "--from", policy, "--out", out, *argv)
+    assert done.returncode != 0 and message in done.stderr.decode() and not out.exists()
+
+
 def test_the_policy_beside_the_program_is_taken(policy, tmp_path):
     alone = tmp_path / "mpactl"
     shutil.copy(MPACTL, alone)

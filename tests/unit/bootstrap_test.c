@@ -175,6 +175,105 @@ static void worlds_that_cannot_be_are_refused(void **state)
     assert_null(bootstrap_world_new(&config, 1, &err));
 }
 
+/* --- for one function ---------------------------------------------------------------------------
+ */
+struct tuning_scene {
+    struct trace trace;
+    struct rl_checkpoint from;
+    struct bootstrap_tuning tuning;
+    size_t asked, most; /* calls of on_progress; end after so many */
+    double share;
+};
+
+static bool watch(void *arg, double share)
+{
+    struct tuning_scene *s = arg;
+    assert_true(share > s->share && share <= 1);
+    s->share = share;
+    return ++s->asked < s->most;
+}
+
+/* The core, but for a taste for twice the CPU that is needed. */
+static void wasteful(struct tuning_scene *s, size_t threads)
+{
+    struct error err;
+    struct bootstrap_config config = small(1);
+    *s = (struct tuning_scene){.most = SIZE_MAX};
+    config.updates = 0;
+    learn(&config, &s->from);
+    struct rl_net *net = &s->from.nets[0].net;
+    assert_string_equal(s->from.nets[0].name, "actor");
+    float *bias = net->params + net->layers[net->layer_count - 1].biases;
+    for (size_t h = 0; h < POLICY_CPU; h++)
+        bias += recommend_policy_heads[h].options;
+    bias[recommend_policy_heads[POLICY_CPU].options - 1] += 6;
+    assert_int_equal(trace_open("poisson:rate=15,span=3600,demand=40", &s->trace, &err), 0);
+    s->tuning = (struct bootstrap_tuning){
+        .from = &s->from,
+        .subject = {.workload = &s->trace.functions[0],
+                    .goal_ms = trace_default_goal_ms(&s->trace.functions[0])},
+        .interval_s = 15,
+        .episodes = 3,
+        .episode_steps = 120,
+        .threads = threads,
+        .seed = 1,
+        .on_progress = watch,
+        .arg = s,
+    };
+}
+
+static void wasteful_clear(struct tuning_scene *s)
+{
+    rl_checkpoint_clear(&s->from);
+    trace_clear(&s->trace);
+}
+
+static void what_wastes_is_tuned(void **state)
+{
+    (void)state;
+    struct error err;
+    struct rl_checkpoint found[2] = {{0}, {0}};
+    struct bootstrap_gain gain;
+    for (size_t i = 0; i < 2; i++) { /* whatever the number of threads */
+        struct tuning_scene s;
+        wasteful(&s, 1 + 2 * i);
+        if (bootstrap_tune(&s.tuning, &found[i], &gain, &err) < 0)
+            fail_msg("%s", err.message);
+        assert_true(s.share == 1);
+        if (!gain.better)
+            fail_msg("reward %g, then %g; CPU %g, then %g; late %g, then %g", gain.before.reward,
+                     gain.after.reward, gain.before.cost, gain.after.cost, gain.before.late,
+                     gain.after.late);
+        if (!(gain.after.cost < 0.7 * gain.before.cost))
+            fail_msg("%g × the needed CPU, then %g", gain.before.cost, gain.after.cost);
+        assert_false(same_weights(&s.from, &found[i]));
+        wasteful_clear(&s);
+    }
+    assert_true(same_weights(&found[0], &found[1]));
+    assert_string_equal(rl_checkpoint_get(&found[0], "tuned for"), "poisson");
+    struct recommend_policy *policy = recommend_policy_new(&found[0], &err);
+    assert_non_null(policy);
+    recommend_policy_release(policy);
+    rl_checkpoint_clear(&found[0]);
+    rl_checkpoint_clear(&found[1]);
+}
+
+static void tuning_ends_when_it_is_to(void **state)
+{
+    (void)state;
+    struct error err;
+    struct tuning_scene s;
+    struct rl_checkpoint found = {0};
+    struct bootstrap_gain gain;
+    wasteful(&s, 1);
+    s.most = 4;
+    assert_int_equal(bootstrap_tune(&s.tuning, &found, &gain, &err), -1);
+    assert_int_equal(err.code, ERROR_CANCELLED);
+    assert_int_equal(s.asked, 4);
+    assert_null(found.nets);
+    wasteful_clear(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +283,8 @@ int main(void)
         cmocka_unit_test(what_is_chosen_is_done),
         cmocka_unit_test(workloads_are_of_every_kind),
         cmocka_unit_test(worlds_that_cannot_be_are_refused),
+        cmocka_unit_test(what_wastes_is_tuned),
+        cmocka_unit_test(tuning_ends_when_it_is_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
