@@ -111,7 +111,7 @@ static int teach(struct experiment_run *run, size_t k, double begin, double end,
         const struct stage *stage = &plans[k][i];
         double width = (end - begin) / STAGES;
         struct tenants_lesson lesson = {
-            .who = {"mappo", stage->functions, false, k == PAPERS},
+            .who = {"mappo", stage->functions, false, k == PAPERS, 0},
             .episodes = run_episodes(run, stage->episodes, LEAST),
             .from = i > 0 ? t->train[i - 1] : NULL,
             .first = stage->first,

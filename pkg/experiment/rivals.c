@@ -40,7 +40,7 @@ int tenants_rivals(struct experiment_run *run, bool papers, size_t episodes, dou
                    double end, struct tenants_rivals *out, struct error *err)
 {
     double half = (begin + end) / 2;
-    struct tenants_lesson lesson = {.who = {"ppo", TENANT_KINDS, true, papers},
+    struct tenants_lesson lesson = {.who = {"ppo", TENANT_KINDS, true, papers, 0},
                                     .episodes = episodes,
                                     .begin = begin,
                                     .end = half};

@@ -102,7 +102,7 @@ static int grow(struct experiment_run *run, double begin, double end, struct gro
     for (size_t i = 0; i < SIZES; i++) {
         double after = done + (end - begin) * (double)sizes[i] / work;
         struct tenants_lesson lesson = {
-            .who = {"simppo", sizes[i], false, false},
+            .who = {"simppo", sizes[i], false, false, 0},
             .episodes = run_episodes(run, i > 0 ? RETRAIN : EPISODES, LEAST),
             .from = g->last,
             .stage = 2 + i,
