@@ -6,6 +6,8 @@
 #include "experiments.h"
 #include "table.h"
 
+#define NO_REASON "no reason is known"
+
 /* --- numbers ---------------------------------------------------------------------------------- */
 /* Three digits that count, more where there are more before the point. */
 static int decimals_of(double value)
@@ -80,13 +82,31 @@ static void add_row(struct table *table, const struct experiment_result *result,
     table_cell(table, "%s", experiments_reached(result, row));
 }
 
-static void print_misses(const struct experiment_result *result)
+static bool alike(const struct experiment_row *a, const struct experiment_row *b)
+{
+    const char *why = a->otherwise ? a->otherwise : "", *other = b->otherwise ? b->otherwise : "";
+    return strcmp(a->group, b->group) == 0 && strcmp(why, other) == 0;
+}
+
+void experiments_write_misses(const struct experiment_result *result, const char *before, FILE *out)
 {
     const struct experiment *e = experiment_of(result);
-    for (size_t i = 0; i < e->row_count; i++)
-        if (!experiment_reached(result, i))
-            printf("  not reached: %s, %s: %s\n", e->rows[i].group, e->rows[i].what,
-                   e->rows[i].otherwise ? e->rows[i].otherwise : "no reason is known");
+    const struct experiment_row *last = NULL;
+    for (size_t i = 0; i < e->row_count; i++) {
+        const struct experiment_row *r = &e->rows[i];
+        if (experiment_reached(result, i))
+            continue;
+        if (last && alike(last, r)) {
+            fprintf(out, ", %s", r->what);
+            continue;
+        }
+        if (last)
+            fprintf(out, ": %s\n", last->otherwise ? last->otherwise : NO_REASON);
+        fprintf(out, "%s%s: %s", before, r->group, r->what);
+        last = r;
+    }
+    if (last)
+        fprintf(out, ": %s\n", last->otherwise ? last->otherwise : NO_REASON);
 }
 
 void experiments_print(const struct experiment_result *result)
@@ -103,6 +123,6 @@ void experiments_print(const struct experiment_result *result)
         add_row(&table, result, i);
     }
     table_end(&table, "  ");
-    print_misses(result);
+    experiments_write_misses(result, "  not reached: ", stdout);
     fflush(stdout);
 }

@@ -48,15 +48,12 @@ static void write_table(const struct experiment_result *result, FILE *out)
 static void write_misses(const struct experiment_result *result, FILE *out)
 {
     const struct experiment *e = experiment_of(result);
-    bool any = false;
     for (size_t i = 0; i < e->row_count; i++) {
-        const struct experiment_row *r = &e->rows[i];
         if (experiment_reached(result, i))
             continue;
-        fputs(any ? "" : "\n## Not reached\n\n", out);
-        fprintf(out, "- %s, %s: %s\n", r->group, r->what,
-                r->otherwise ? r->otherwise : "no reason is known");
-        any = true;
+        fputs("\n## Not reached\n\n", out);
+        experiments_write_misses(result, "- ", out);
+        return;
     }
 }
 

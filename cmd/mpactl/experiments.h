@@ -26,6 +26,9 @@ char *experiments_aim(const struct experiment_row *row);
 /* "yes", "no"; "–": there is no aim. */
 const char *experiments_reached(const struct experiment_result *result, size_t row);
 struct figure experiments_figure_of_row(const struct experiment_result *result, size_t row);
+/* A line for each group of rows whose aims were missed for the same reason. */
+void experiments_write_misses(const struct experiment_result *result, const char *before,
+                              FILE *out);
 /* A line per row, and why aims were missed. */
 void experiments_print(const struct experiment_result *result);
 

@@ -51,6 +51,9 @@ enum row {
 #define NOT_SO_BAD                                                                                 \
     "Single agents that learn together do not fail here: rewards come to rest within a few "       \
     "percent of the team's, as they too see what contention does to their own function."
+#define STARVED                                                                                    \
+    "Agents that have not come to rest, as above, starve a function now and then: a few seeds "    \
+    "make the mean."
 #define EACH(row, group, unit, range, markdown, sentiment, image, aim, bound, why)                 \
     {group, "base64", unit, range, aim, bound, why},                                               \
         {group, "primes", unit, range, aim, bound, why},                                           \
@@ -59,12 +62,12 @@ enum row {
     {                                                                                              \
         group, "image-resize", unit, image, aim, bound, why                                        \
     }
-#define SLOWER_ROWS(settings)                                                                      \
+#define SLOWER_ROWS(settings, why)                                                                 \
     EACH(SLOWER, "p99 above that of single agents, each alone: " settings, "%", "1.8 to 9.9 %",    \
-         "9.9 %", "1.8 %", "1.8 to 9.9 %", EXPERIMENT_AT_MOST, 9.9, SHORT)
-#define FASTER_ROWS(settings)                                                                      \
+         "9.9 %", "1.8 %", "1.8 to 9.9 %", EXPERIMENT_AT_MOST, 9.9, why)
+#define FASTER_ROWS(settings, why)                                                                 \
     EACH(FASTER, "p99 of single agents that learned together ÷ MA-PPO's: " settings, "×",          \
-         "2.5 to 4.4 ×", "2.5 to 4.4 ×", "2.5 ×", "4.4 ×", EXPERIMENT_AT_LEAST, 2.5, NOT_SO_BAD)
+         "2.5 to 4.4 ×", "2.5 to 4.4 ×", "2.5 ×", "4.4 ×", EXPERIMENT_AT_LEAST, 2.5, why)
 #define BOTH(group, unit, says, aim, bound, why)                                                   \
     {group, "paper's settings", unit, says, aim, bound, why},                                      \
     {                                                                                              \
@@ -83,12 +86,12 @@ static const struct experiment_row rows[ROWS] = {
          EXPERIMENT_AT_MOST, 300, RESTLESS),
     BOTH_PLAIN("Reward drop when 5 join", "%", NULL),
     BOTH_PLAIN("Reward drop when 5 leave", "%", "less than when 5 join"),
-    SLOWER_ROWS("paper's settings"),
-    SLOWER_ROWS("our settings"),
+    SLOWER_ROWS("paper's settings", STARVED),
+    SLOWER_ROWS("our settings", SHORT),
     {"p99 above that of single agents, each alone: 15 functions", "our settings, mean", "%",
      "1.8 to 9.9 %", EXPERIMENT_AT_MOST, 9.9, SHORT},
-    FASTER_ROWS("paper's settings"),
-    FASTER_ROWS("our settings"),
+    FASTER_ROWS("paper's settings", STARVED),
+    FASTER_ROWS("our settings", NOT_SO_BAD),
     BOTH_PLAIN("p99 of single agents that learned alone, together ÷ MA-PPO's, mean", "×", NULL),
     BOTH_PLAIN("p99 of ENSURE, together ÷ MA-PPO's, mean", "×", NULL),
     BOTH_PLAIN("CPU utilisation", "%", NULL),
