@@ -82,3 +82,55 @@ void shuffle(uint32_t *order, size_t count, struct random *random)
         order[k] = swap;
     }
 }
+
+/* --- what every PPO does --------------------------------------------------------------------- */
+int ppo_make_net(struct rl_net *net, const struct rl_ppo_config *config, size_t inputs,
+                 size_t outputs, float gain, struct random *random, struct error *err)
+{
+    struct rl_shape shape = {.inputs = inputs,
+                             .outputs = outputs,
+                             .hidden_count = config->hidden_count,
+                             .activation = config->activation};
+    memcpy(shape.hidden, config->hidden, sizeof(shape.hidden));
+    if (rl_net_make(net, &shape, err) < 0)
+        return -1;
+    rl_net_randomise(net, gain, random);
+    return 0;
+}
+
+double ppo_rate_share(const struct rl_ppo_config *config, size_t updates, size_t planned)
+{
+    double passed = planned > 1 ? fmin((double)updates / (double)(planned - 1), 1) : 0;
+    return 1 + (config->rate_end - 1) * passed;
+}
+
+void ppo_add_loss(struct rl_ppo_report *report, const struct rl_policy_loss *loss)
+{
+    report->policy_loss += loss->loss;
+    report->entropy += loss->entropy;
+    report->kl += loss->kl;
+    report->clipped += loss->clipped;
+}
+
+int ppo_step(const struct rl_ppo_config *config, double rate_share, struct learner *actor,
+             struct learner *critic, const struct rl_ppo_report *report, struct error *err)
+{
+    double wrong = isfinite(report->value_loss) ? report->policy_loss : report->value_loss;
+    if (!isfinite(wrong))
+        return error_set(err, ERROR_INVALID,
+                         "the loss of the %s is %g: try smaller rates or smaller rewards",
+                         isfinite(report->value_loss) ? "policy" : "critic", wrong);
+    if (learner_step(actor, config->actor_rate * rate_share, config->max_gradient, err) < 0)
+        return -1;
+    return learner_step(critic, config->critic_rate * rate_share, config->max_gradient, err);
+}
+
+void ppo_take_means(struct rl_ppo_report *report)
+{
+    double n = report->samples ? (double)report->samples : 1;
+    report->policy_loss /= n;
+    report->value_loss /= n;
+    report->entropy /= n;
+    report->kl /= n;
+    report->clipped /= n;
+}

@@ -30,8 +30,18 @@ void learner_load(struct learner *l, const struct rl_net *net, const struct rl_a
 /* Puts rows of `from`, each width floats, side by side into l->in. */
 void learner_gather(struct learner *l, const float *from, const uint32_t *rows, size_t count);
 
-/* Refuses what no PPO can be (ppo.c). */
+/* --- what every PPO does (ppo_check in ppo.c) ------------------------------------------------- */
+/* Refuses what none can be. */
 int ppo_check(const struct rl_ppo_config *config, struct error *err);
+int ppo_make_net(struct rl_net *net, const struct rl_ppo_config *config, size_t inputs,
+                 size_t outputs, float gain, struct random *random, struct error *err);
+/* Of the learning rates, which fall from update to update. */
+double ppo_rate_share(const struct rl_ppo_config *config, size_t updates, size_t planned);
+void ppo_add_loss(struct rl_ppo_report *report, const struct rl_policy_loss *loss);
+/* Moves both along their gradients. Fails, before it, where a loss is no number. */
+int ppo_step(const struct rl_ppo_config *config, double rate_share, struct learner *actor,
+             struct learner *critic, const struct rl_ppo_report *report, struct error *err);
+void ppo_take_means(struct rl_ppo_report *report);
 
 /* The numbers below count in an order by chance. */
 void shuffle(uint32_t *order, size_t count, struct random *random);

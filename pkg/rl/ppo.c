@@ -105,15 +105,7 @@ int ppo_check(const struct rl_ppo_config *c, struct error *err)
 static int make_net(struct rl_net *net, struct rl_ppo *p, size_t inputs, size_t outputs, float gain,
                     struct error *err)
 {
-    struct rl_shape shape = {.inputs = inputs,
-                             .outputs = outputs,
-                             .hidden_count = p->config.hidden_count,
-                             .activation = p->config.activation};
-    memcpy(shape.hidden, p->config.hidden, sizeof(shape.hidden));
-    if (rl_net_make(net, &shape, err) < 0)
-        return -1;
-    rl_net_randomise(net, gain, &p->random);
-    return 0;
+    return ppo_make_net(net, &p->config, inputs, outputs, gain, &p->random, err);
 }
 
 static int begin(struct rl_ppo *p, const struct rl_world *world, struct rl_rows rows,
@@ -273,10 +265,7 @@ static void learn_policy(struct rl_ppo *p, const struct batch *b, struct rl_ppo_
         struct rl_policy_loss loss =
             rl_policy_loss(heads, logits + i * heads->total, &sample, p->config.clip,
                            p->config.entropy, 1 / (double)b->count, l->d_out + i * heads->total);
-        report->policy_loss += loss.loss;
-        report->entropy += loss.entropy;
-        report->kl += loss.kl;
-        report->clipped += loss.clipped;
+        ppo_add_loss(report, &loss);
     }
     rl_net_backward(l->net, &l->work, l->d_out, l->gradient);
 }
@@ -298,27 +287,18 @@ static void learn_value(struct rl_ppo *p, const struct batch *b, struct rl_ppo_r
 static int learn(struct rl_ppo *p, struct batch *b, double share, struct rl_ppo_report *report,
                  struct error *err)
 {
-    const struct rl_ppo_config *c = &p->config;
     measure(p, b);
     learn_policy(p, b, report);
     learn_value(p, b, report);
     report->samples += b->count;
-    double wrong = isfinite(report->value_loss) ? report->policy_loss : report->value_loss;
-    if (!isfinite(wrong))
-        return error_set(err, ERROR_INVALID,
-                         "the loss of the %s is %g: try smaller rates or smaller rewards",
-                         isfinite(report->value_loss) ? "policy" : "critic", wrong);
-    if (learner_step(&p->actor, c->actor_rate * share, c->max_gradient, err) < 0)
-        return -1;
-    return learner_step(&p->critic, c->critic_rate * share, c->max_gradient, err);
+    return ppo_step(&p->config, share, &p->actor, &p->critic, report, err);
 }
 
 static int learn_all(struct rl_ppo *p, size_t samples, struct rl_ppo_report *report,
                      struct error *err)
 {
     const struct rl_ppo_config *c = &p->config;
-    double passed = p->planned > 1 ? fmin((double)p->updates / (double)(p->planned - 1), 1) : 0;
-    double share = 1 + (c->rate_end - 1) * passed;
+    double share = ppo_rate_share(c, p->updates, p->planned);
     for (size_t epoch = 0; epoch < c->epochs; epoch++) {
         double before = report->kl;
         shuffle(p->order, samples, &p->random);
@@ -332,16 +312,6 @@ static int learn_all(struct rl_ppo *p, size_t samples, struct rl_ppo_report *rep
             break;
     }
     return 0;
-}
-
-static void take_means(struct rl_ppo_report *report)
-{
-    double n = report->samples ? (double)report->samples : 1;
-    report->policy_loss /= n;
-    report->value_loss /= n;
-    report->entropy /= n;
-    report->kl /= n;
-    report->clipped /= n;
 }
 
 int rl_ppo_update(struct rl_ppo *p, struct rl_ppo_report *report, struct error *err)
@@ -361,7 +331,7 @@ int rl_ppo_update(struct rl_ppo *p, struct rl_ppo_report *report, struct error *
         return -1;
     }
     p->updates++;
-    take_means(report);
+    ppo_take_means(report);
     return 0;
 }
 

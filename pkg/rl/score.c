@@ -50,15 +50,7 @@ struct rl_score {
 static int make_net(struct rl_score *s, struct rl_net *net, size_t inputs, float gain,
                     struct error *err)
 {
-    struct rl_shape shape = {.inputs = inputs,
-                             .outputs = 1,
-                             .hidden_count = s->config.hidden_count,
-                             .activation = s->config.activation};
-    memcpy(shape.hidden, s->config.hidden, sizeof(shape.hidden));
-    if (rl_net_make(net, &shape, err) < 0)
-        return -1;
-    rl_net_randomise(net, gain, &s->random);
-    return 0;
+    return ppo_make_net(net, &s->config, inputs, 1, gain, &s->random, err);
 }
 
 struct rl_score *rl_score_new(const struct rl_ppo_config *config, size_t option_size,
@@ -247,10 +239,7 @@ static void learn_policy(struct rl_score *s, const struct batch *b, struct rl_pp
             rl_policy_loss(&d->heads, scores + at, &sample, s->config.clip, s->config.entropy,
                            1 / (double)b->count, l->d_out + at);
         at += d->heads.total;
-        report->policy_loss += loss.loss;
-        report->entropy += loss.entropy;
-        report->kl += loss.kl;
-        report->clipped += loss.clipped;
+        ppo_add_loss(report, &loss);
     }
     rl_net_backward(l->net, &l->work, l->d_out, l->gradient);
 }
@@ -272,26 +261,18 @@ static void learn_value(struct rl_score *s, const struct batch *b, struct rl_ppo
 static int learn(struct rl_score *s, struct batch *b, double share, struct rl_ppo_report *report,
                  struct error *err)
 {
-    const struct rl_ppo_config *c = &s->config;
     measure(s, b);
     learn_policy(s, b, report);
     learn_value(s, b, report);
     report->samples += b->count;
-    if (!isfinite(report->policy_loss) || !isfinite(report->value_loss))
-        return error_set(err, ERROR_INVALID,
-                         "the loss of the %s is no number: try smaller rates or smaller rewards",
-                         isfinite(report->value_loss) ? "policy" : "critic");
-    if (learner_step(&s->actor, c->actor_rate * share, c->max_gradient, err) < 0)
-        return -1;
-    return learner_step(&s->critic, c->critic_rate * share, c->max_gradient, err);
+    return ppo_step(&s->config, share, &s->actor, &s->critic, report, err);
 }
 
 static int learn_all(struct rl_score *s, size_t minibatch, struct rl_ppo_report *report,
                      struct error *err)
 {
     const struct rl_ppo_config *c = &s->config;
-    double passed = s->planned > 1 ? fmin((double)s->updates / (double)(s->planned - 1), 1) : 0;
-    double share = 1 + (c->rate_end - 1) * passed;
+    double share = ppo_rate_share(c, s->updates, s->planned);
     for (size_t epoch = 0; epoch < c->epochs; epoch++) {
         double before = report->kl;
         shuffle(s->order, s->count, &s->random);
@@ -305,16 +286,6 @@ static int learn_all(struct rl_score *s, size_t minibatch, struct rl_ppo_report 
             break;
     }
     return 0;
-}
-
-static void take_means(struct rl_ppo_report *report)
-{
-    double n = report->samples ? (double)report->samples : 1;
-    report->policy_loss /= n;
-    report->value_loss /= n;
-    report->entropy /= n;
-    report->kl /= n;
-    report->clipped /= n;
 }
 
 static int update(struct rl_score *s, struct rl_ppo_report *report, struct error *err)
@@ -347,6 +318,6 @@ int rl_score_update(struct rl_score *s, struct rl_ppo_report *report, struct err
     if (result < 0)
         return -1;
     s->updates++;
-    take_means(report);
+    ppo_take_means(report);
     return 0;
 }
