@@ -27,6 +27,15 @@ static struct train_report mean_of(const struct train_report *rounds, size_t cou
     return mean;
 }
 
+/* Steps count from the beginning, also where it was resumed; seconds do not. */
+static double steps_per_s(const struct train_history *h)
+{
+    const struct train_report *first = &h->rounds[0], *last = &h->rounds[h->count - 1];
+    if (h->count < 2)
+        return (double)last->steps / fmax(last->seconds, 1e-3);
+    return (double)(last->steps - first->steps) / fmax(last->seconds - first->seconds, 1e-3);
+}
+
 static void add_row(struct table *table, const struct train_history *h)
 {
     char text[TABLE_TEXT];
@@ -49,8 +58,7 @@ static void add_row(struct table *table, const struct train_history *h)
     table_cell(table, "%s", table_percent(end.cpu_utilization, 1, text));
     table_cell(table, "%s", table_count((double)last->steps, text));
     table_cell(table, "%s", table_number(last->seconds, 1, text));
-    table_cell(table, "%s",
-               table_count(round((double)last->steps / fmax(last->seconds, 1e-3)), text));
+    table_cell(table, "%s", table_count(round(steps_per_s(h)), text));
 }
 
 void training_print(const struct training *t)
