@@ -151,7 +151,7 @@ $(BUILD)/test/functions_test: $(wildcard tests/functions/*.c tests/functions/*.h
 $(TESTS:%=$(BUILD)/obj/tests/unit/%.o): | $(BUILD)/.need-unit
 
 unit: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/functions_test ## run the unit tests of this build
-	@for t in $^; do echo "== $$t"; $$t || exit 1; done
+	@tests/unit/run $^
 
 sanitize: ## the unit tests under ASan+UBSan and under TSan
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined unit
