@@ -166,7 +166,7 @@ double recommend_queue_served(double cores, double busy, double wait_s);
 /* The tail with which so many requests as the quantile leaves take longer than goal_s. The load's
  * own is a guess, or NaN. */
 double recommend_queue_tail(const struct queue_load *load, double cores);
-/* How long requests take at a quantile; INFINITY: for ever longer. goal_s is not looked at. */
+/* How long requests take at a quantile, about; INFINITY: far longer than the goal. */
 double recommend_queue_latency(const struct queue_load *load, double cores, double quantile);
 double recommend_queue_score(double quantile); /* 2.326 of 0.99 */
 

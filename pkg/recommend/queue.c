@@ -22,7 +22,7 @@
 #define TRIES    12
 #define NEAR     1.1  /* times a guess: where the search for a tail begins */
 #define EXACT    1.01 /* the relative error that it leaves */
-#define LONGEST  1e4  /* times the tail of demand: latencies beyond are none that are waited for */
+#define ROUGH    1.03 /* the relative error of what is only told */
 
 /* Requests in slices by demand: the normal score of the middle one, and the share of all. Fine
  * where it matters whether a request is late. */
@@ -210,19 +210,15 @@ double recommend_queue_tail(const struct queue_load *load, double cores)
 double recommend_queue_latency(const struct queue_load *load, double cores, double quantile)
 {
     struct queue_load guess = *load;
-    double low = load->tail_s / 4, high = low;
-    do {
-        low = high;
-        high = guess.goal_s = 2 * low;
-        if (!(high > 0 && high <= LONGEST * load->tail_s))
-            return INFINITY;
-    } while (recommend_queue_late(&guess, cores) > 1 - quantile);
-    for (int i = 0; i < 8; i++) {
+    double allowed = 1 - quantile, low = 0, high = INFINITY;
+    for (int i = 0; i < TRIES && !(low > 0 && high <= 2 * low); i++) { /* from the goal on */
+        bool late = recommend_queue_late(&guess, cores) > allowed;
+        *(late ? &low : &high) = guess.goal_s;
+        guess.goal_s *= late ? 2 : 0.5;
+    }
+    for (int i = 0; i < TRIES && low > 0 && isfinite(high) && high > low * ROUGH; i++) {
         guess.goal_s = sqrt(low * high);
-        if (recommend_queue_late(&guess, cores) > 1 - quantile)
-            low = guess.goal_s;
-        else
-            high = guess.goal_s;
+        *(recommend_queue_late(&guess, cores) > allowed ? &low : &high) = guess.goal_s;
     }
     return high;
 }

@@ -62,7 +62,7 @@ struct figure bench_decide(void)
 }
 
 /* --- many decisions of ppo ------------------------------------------------------------------- */
-enum { MPAS = 10000, MPA_ROUNDS = 40, MPA_PODS = 2 };
+enum { MPAS = 10000, MPA_ROUNDS = 12, MPA_PODS = 2 };
 
 /* A policy of random weights: it takes as long as one that has learned. */
 static struct recommend_policy *any_policy(void)
