@@ -6,8 +6,6 @@
 #include "experiments.h"
 #include "table.h"
 
-#define NO_REASON "no reason is known"
-
 /* --- numbers ---------------------------------------------------------------------------------- */
 /* Three digits that count, more where there are more before the point. */
 static int decimals_of(double value)
@@ -82,10 +80,14 @@ static void add_row(struct table *table, const struct experiment_result *result,
     table_cell(table, "%s", experiments_reached(result, row));
 }
 
+static const char *reason_of(const struct experiment_row *r)
+{
+    return r->otherwise ? r->otherwise : "no reason is known";
+}
+
 static bool alike(const struct experiment_row *a, const struct experiment_row *b)
 {
-    const char *why = a->otherwise ? a->otherwise : "", *other = b->otherwise ? b->otherwise : "";
-    return strcmp(a->group, b->group) == 0 && strcmp(why, other) == 0;
+    return strcmp(a->group, b->group) == 0 && strcmp(reason_of(a), reason_of(b)) == 0;
 }
 
 void experiments_write_misses(const struct experiment_result *result, const char *before, FILE *out)
@@ -101,12 +103,12 @@ void experiments_write_misses(const struct experiment_result *result, const char
             continue;
         }
         if (last)
-            fprintf(out, ": %s\n", last->otherwise ? last->otherwise : NO_REASON);
+            fprintf(out, ": %s\n", reason_of(last));
         fprintf(out, "%s%s: %s", before, r->group, r->what);
         last = r;
     }
     if (last)
-        fprintf(out, ": %s\n", last->otherwise ? last->otherwise : NO_REASON);
+        fprintf(out, ": %s\n", reason_of(last));
 }
 
 void experiments_print(const struct experiment_result *result)

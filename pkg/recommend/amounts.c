@@ -96,6 +96,20 @@ struct pod_size recommend_pod_size(const struct observation *seen)
 }
 
 /* --- proposals ------------------------------------------------------------------------------- */
+double recommend_pod_milli(const struct observation *seen, const struct recommendation *with,
+                           bool ours_only)
+{
+    double sum = 0;
+    for (size_t i = 0; i < seen->container_count; i++) {
+        const struct recommend_container *c = &seen->containers[i];
+        bool ours = c->controlled[RECOMMEND_CPU];
+        double target = with && ours ? with->containers[i].target[RECOMMEND_CPU] : NAN;
+        if (ours || !ours_only)
+            sum += is_amount(target) ? target : size_of(c);
+    }
+    return sum;
+}
+
 void recommend_nothing(struct recommendation *out)
 {
     for (size_t i = 0; i < RECOMMEND_MAX_CONTAINERS; i++)

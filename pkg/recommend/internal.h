@@ -122,6 +122,9 @@ struct pod_size { /* CPU of our containers together */
     double now, min, max;
 };
 struct pod_size recommend_pod_size(const struct observation *seen);
+/* CPU of a pod with what is recommended for it (NULL: as it is), of our containers or of all. */
+double recommend_pod_milli(const struct observation *seen, const struct recommendation *with,
+                           bool ours_only);
 
 void recommend_nothing(struct recommendation *out); /* every amount NaN */
 /* All as it is, as far as bounds allow; the setters below change it, within bounds. */
@@ -305,5 +308,7 @@ struct reason {
     const char *note; /* why nothing changes, or NULL */
 };
 void recommend_reason_write(const struct reason *why, struct recommendation *out);
+/* Adds a piece to a text whole or not at all, so that no name or arrow is cut in the middle. */
+PRINTF_LIKE(3, 4) void recommend_say(char *text, size_t size, const char *fmt, ...);
 
 #endif

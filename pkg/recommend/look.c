@@ -37,11 +37,8 @@ static double used_milli(const struct observation *seen, bool ours_only)
 /* Without a size of ours the pod is as large as all its containers are. */
 static struct pod_size whole_size(const struct observation *seen)
 {
-    struct pod_size size = {0};
-    for (size_t i = 0; i < seen->container_count; i++)
-        size.now += size_of(&seen->containers[i]);
-    size.min = size.max = size.now;
-    return size;
+    double now = recommend_pod_milli(seen, NULL, false);
+    return (struct pod_size){.now = now, .min = now, .max = now};
 }
 
 /* What has piled up came too, and has to be worked off besides. */

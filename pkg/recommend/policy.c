@@ -1,6 +1,5 @@
 #include "recommend/policy.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +201,13 @@ const char *recommend_policy_sha256(const struct recommend_policy *policy)
     return policy->sha256;
 }
 
+/* What it sees of the features. */
+static void see(const struct recommend_policy *p, const float *features, float *seen)
+{
+    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
+        seen[i] = p->feature_off[i] ? 0 : features[i];
+}
+
 /* --- choosing -------------------------------------------------------------------------------- */
 void recommend_policy_choose(const struct recommend_policy *p, const float *features, uint8_t *mask,
                              int32_t *choices)
@@ -216,8 +222,7 @@ void recommend_policy_choose(const struct recommend_policy *p, const float *feat
     for (size_t h = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++])
         for (size_t i = 0; p->head_off[h] && i < p->heads.options[h]; i++)
             mask[first + i] = (int32_t)i == recommend_policy_heads[h].neutral;
-    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
-        seen[i] = p->feature_off[i] ? 0 : features[i];
+    see(p, features, seen);
     if (p->choose) {
         p->choose(p->arg, seen, mask, choices);
         return;
@@ -232,17 +237,13 @@ static double likelihood(const struct recommend_policy *p, const float *seen, co
                          const int32_t *choices)
 {
     float logits[RL_MAX_OPTIONS];
+    struct rl_odds odds;
     double sum = 0;
-    size_t first = 0;
     rl_net_row(&p->actor, seen, logits);
-    for (size_t h = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++]) {
-        double all = 0, chosen = logits[first + (size_t)choices[h]];
-        if (choices[h] == recommend_policy_heads[h].neutral)
-            continue;
-        for (size_t i = first; i < first + p->heads.options[h]; i++)
-            all += mask[i] ? exp(logits[i] - chosen) : 0;
-        sum -= log(all);
-    }
+    rl_odds(&p->heads, logits, mask, &odds);
+    for (size_t h = 0, first = 0; h < POLICY_HEAD_COUNT; first += p->heads.options[h++])
+        if (choices[h] != recommend_policy_heads[h].neutral)
+            sum += odds.log_p[first + (size_t)choices[h]];
     return sum;
 }
 
@@ -254,8 +255,7 @@ void recommend_policy_explain(const struct recommend_policy *p, const float *fea
     memset(moved, 0, POLICY_FEATURE_COUNT * sizeof(*moved));
     if (p->kind != POLICY_OF_CORRECTIONS || p->choose)
         return;
-    for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++)
-        seen[i] = p->feature_off[i] ? 0 : features[i];
+    see(p, features, seen);
     double now = likelihood(p, seen, mask, choices);
     for (size_t i = 0; i < POLICY_FEATURE_COUNT; i++) {
         float was = seen[i];

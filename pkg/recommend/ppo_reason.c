@@ -2,34 +2,14 @@
  * expected of it. */
 #include "recommend/ppo.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define NAMED     2    /* features, at most */
 #define MATTERS   0.1  /* nats: what moves choices by less is not named */
 #define UNLIKELY  10   /* times the goal: an expectation that says no more than "late" */
 #define LEAST_CPU 5    /* milli-cores: a smaller change is none */
 #define LITTLE    0.05 /* of the CPU: less is not worth a resize by any guard, nor more words */
 
-struct text {
-    char *at;
-    size_t left;
-};
-
-/* Adds a piece whole or not at all. */
-PRINTF_LIKE(2, 3) static void say(struct text *t, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(t->at, t->left, fmt, args);
-    va_end(args);
-    if (n < 0 || (size_t)n >= t->left) {
-        *t->at = '\0';
-        return;
-    }
-    t->at += n;
-    t->left -= (size_t)n;
-}
+#define SITUATION      256 /* bytes of all that is said before what changes */
+#define say(text, ...) recommend_say(text, SITUATION, __VA_ARGS__)
 
 /* --- the policy ------------------------------------------------------------------------------ */
 static bool corrects(const struct ppo_plan *plan)
@@ -40,7 +20,7 @@ static bool corrects(const struct ppo_plan *plan)
     return false;
 }
 
-static void say_choices(struct text *t, const struct ppo_plan *plan)
+static void say_choices(char *text, const struct ppo_plan *plan)
 {
     static const char *const splits[] = {"", "fewest replicas", "same replicas"};
     const char *between = "; policy: ";
@@ -48,16 +28,16 @@ static void say_choices(struct text *t, const struct ppo_plan *plan)
         if (plan->choices[h] == recommend_policy_heads[h].neutral)
             continue;
         if (h == POLICY_SPLIT)
-            say(t, "%s%s", between, splits[plan->choices[h]]);
+            say(text, "%s%s", between, splits[plan->choices[h]]);
         else
-            say(t, "%s%s %g", between, recommend_policy_heads[h].name,
+            say(text, "%s%s %g", between, recommend_policy_heads[h].name,
                 recommend_ppo_value(plan, h));
         between = ", ";
     }
 }
 
 /* What is not as usual, and without which it would not have been chosen. */
-static void say_moved(struct text *t, const struct ppo *p, const struct ppo_plan *plan)
+static void say_moved(char *text, const struct ppo *p, const struct ppo_plan *plan)
 {
     double moved[POLICY_FEATURE_COUNT];
     recommend_policy_explain(p->policy, plan->features, p->usual, plan->mask, plan->choices, moved);
@@ -68,29 +48,18 @@ static void say_moved(struct text *t, const struct ppo *p, const struct ppo_plan
                 most = i;
         if (!(moved[most] >= MATTERS))
             return;
-        say(t, "%s%s %s than usual", named ? ", " : " for ", recommend_policy_features[most],
+        say(text, "%s%s %s than usual", named ? ", " : " for ", recommend_policy_features[most],
             plan->features[most] > p->usual[most] ? "higher" : "lower");
         moved[most] = 0;
     }
 }
 
 /* --- what is expected ------------------------------------------------------------------------ */
-static double cpu_of(const struct recommendation *out, const struct observation *seen)
-{
-    double sum = 0;
-    for (size_t i = 0; i < seen->container_count; i++) {
-        double target = out->containers[i].target[RECOMMEND_CPU];
-        if (seen->containers[i].controlled[RECOMMEND_CPU])
-            sum += isfinite(target) ? target : size_of(&seen->containers[i]);
-    }
-    return sum;
-}
-
 /* By the model as late requests have corrected it, once what is decided is there. */
-static void say_expected(struct text *t, const struct ppo *p, const struct look *l,
+static void say_expected(char *text, const struct ppo *p, const struct look *l,
                          const struct demand_estimate *e, const struct recommendation *out)
 {
-    double pod = l->sized ? cpu_of(out, l->seen) : l->size.now;
+    double pod = l->sized ? recommend_pod_milli(l->seen, out, true) : l->size.now;
     double more = pod * out->replicas - l->size.now * l->seen->replicas_wanted;
     struct queue_load load = {l->came / out->replicas, e->mean_s, e->tail_s,
                               recommend_queue_score(l->quantile), l->goal_s};
@@ -100,18 +69,19 @@ static void say_expected(struct text *t, const struct ppo *p, const struct look 
         return;
     duration_print(round(latency_s * 1e3) * 1e3, latency);
     if (latency_s > UNLIKELY * l->goal_s)
-        say(t, "; expects p%g over goal", l->seen->percentile);
+        say(text, "; expects p%g over goal", l->seen->percentile);
     else
-        say(t, "; expects p%g %s", l->seen->percentile, latency);
+        say(text, "; expects p%g %s", l->seen->percentile, latency);
     if (fabs(more) >= LEAST_CPU)
-        say(t, ", cpu %+.2g core%s", more / 1000, fabs(more) == 1000 ? "" : "s");
+        say(text, ", cpu %+.2g core%s", more / 1000, fabs(more) == 1000 ? "" : "s");
 }
 
 /* --- the sentence ---------------------------------------------------------------------------- */
 static bool changes(const struct recommendation *out, const struct look *l)
 {
     return out->replicas != l->seen->replicas_wanted ||
-           (l->sized && fabs(cpu_of(out, l->seen) - l->size.now) >= LITTLE * l->size.now);
+           (l->sized &&
+            fabs(recommend_pod_milli(l->seen, out, true) - l->size.now) >= LITTLE * l->size.now);
 }
 
 void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
@@ -119,17 +89,16 @@ void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
 {
     const struct look *l = plan->look;
     struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
-    char situation[256] = "", mean[24], tail[24];
-    struct text t = {situation, sizeof(situation)};
+    char situation[SITUATION] = "", mean[24], tail[24];
     duration_print(e.mean_s * 1e6, mean);
     duration_print(e.tail_s * 1e6, tail);
-    say(&t, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f", l->rate, plan->rate,
-        mean, l->seen->percentile, tail, exp(p->trim));
-    say_choices(&t, plan);
+    say(situation, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f", l->rate,
+        plan->rate, mean, l->seen->percentile, tail, exp(p->trim));
+    say_choices(situation, plan);
     if (changes(out, l) && !l->seen->unread) { /* only then, as it takes time */
         if (corrects(plan))
-            say_moved(&t, p, plan);
-        say_expected(&t, p, l, &e, out);
+            say_moved(situation, p, plan);
+        say_expected(situation, p, l, &e, out);
     }
     recommend_reason_write(&(struct reason){.seen = l->seen, .situation = situation}, out);
 }

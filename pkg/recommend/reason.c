@@ -7,16 +7,17 @@
 #define MI             1048576.0
 #define MAX_CONTAINERS 2 /* named in one sentence */
 
-/* Adds a piece whole or not at all, so that no name or arrow is cut in the middle. */
-PRINTF_LIKE(2, 3) static void say(struct recommendation *out, const char *fmt, ...)
+#define say(out, ...) recommend_say((out)->reason, sizeof((out)->reason), __VA_ARGS__)
+
+void recommend_say(char *text, size_t size, const char *fmt, ...)
 {
-    size_t used = strlen(out->reason);
+    size_t used = strlen(text);
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(out->reason + used, sizeof(out->reason) - used, fmt, args);
+    int n = vsnprintf(text + used, size - used, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof(out->reason) - used)
-        out->reason[used] = '\0';
+    if (n < 0 || (size_t)n >= size - used)
+        text[used] = '\0';
 }
 
 const char *recommend_print_amount(enum recommend_resource resource, double amount, char text[32])
