@@ -8,7 +8,8 @@ struct recommend_shadow {
     struct recommend_shadow_sums sums;
     double time_s; /* of the last recommendation, NaN: there is none */
     int replicas;  /* which was this, */
-    double milli;  /* of each */
+    double milli;  /* of each, */
+    double served; /* and of those of its containers that requests run in */
 };
 
 struct recommend_shadow *recommend_shadow_new(const struct recommend_shadow_sums *from)
@@ -33,19 +34,6 @@ struct recommend_shadow_sums recommend_shadow_sums(const struct recommend_shadow
     return s->sums;
 }
 
-/* CPU of one replica, ours or not; with what is recommended for it, or NULL. */
-static double pod_milli(const struct observation *seen, const struct recommendation *with)
-{
-    double sum = 0;
-    for (size_t i = 0; i < seen->container_count; i++) {
-        const struct recommend_container *c = &seen->containers[i];
-        double target =
-            with && c->controlled[RECOMMEND_CPU] ? with->containers[i].target[RECOMMEND_CPU] : NAN;
-        sum += is_amount(target) ? target : size_of(c);
-    }
-    return sum;
-}
-
 /* --- late requests ---------------------------------------------------------------------------- */
 static void judge(struct recommend_shadow *s, const struct look *l, const struct demand_estimate *e)
 {
@@ -56,7 +44,7 @@ static void judge(struct recommend_shadow *s, const struct look *l, const struct
     s->sums.requests += requests;
     s->sums.late += recommend_look_late(l);
     if (requests > 0)
-        s->sums.late_recommended += requests * recommend_queue_late(&load, s->milli / 1000);
+        s->sums.late_recommended += requests * recommend_queue_late(&load, s->served / 1000);
 }
 
 static void learn(struct recommend_shadow *s, const struct observation *seen, bool counts)
@@ -83,10 +71,12 @@ void recommend_shadow_add(struct recommend_shadow *s, const struct observation *
     learn(s, seen, counts);
     if (counts) {
         s->sums.span_s += span_s;
-        s->sums.core_s += seen->replicas_wanted * pod_milli(seen, NULL) / 1000 * span_s;
+        s->sums.core_s +=
+            seen->replicas_wanted * recommend_pod_milli(seen, NULL, false) / 1000 * span_s;
         s->sums.core_s_recommended += s->replicas * s->milli / 1000 * span_s;
     }
     s->time_s = seen->now_s;
     s->replicas = recommended->replicas > 0 ? recommended->replicas : 1;
-    s->milli = pod_milli(seen, recommended);
+    s->milli = recommend_pod_milli(seen, recommended, false);
+    s->served = recommend_pod_milli(seen, recommended, recommend_pod_size(seen).ours);
 }

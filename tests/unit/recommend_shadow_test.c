@@ -57,6 +57,26 @@ static void late_requests_are_those_of_the_model(void **state)
     assert_near(little.late_recommended, little.requests, 0.01 * little.requests);
 }
 
+/* A sidecar's CPU is reserved, too, but serves no request. */
+static void sidecars_serve_nothing(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_threshold, NULL);
+    struct recommend_shadow *shadow = recommend_shadow_new(NULL);
+    s->seen.container_count = 2;
+    s->seen.containers[1] = (struct recommend_container){
+        .name = "proxy", .request = {1000, NAN}, .min = {100, 0}, .max = {2000, 1e12}};
+    for (double t = 0; t <= HOUR_S; t += INTERVAL_S)
+        pass(s, shadow, 50, 1, 70, INTERVAL_S);
+    struct recommend_shadow_sums sums = recommend_shadow_sums(shadow);
+    assert_near(sums.core_s, 1.5 * HOUR_S, 1e-6);
+    assert_near(sums.core_s_recommended, 1.07 * HOUR_S, 1e-6);
+    assert_true(sums.requests > 0);
+    assert_near(sums.late_recommended, sums.requests, 0.01 * sums.requests);
+    recommend_shadow_free(shadow);
+    scene_free(s);
+}
+
 static void without_a_goal_only_cpu_is_judged(void **state)
 {
     (void)state;
@@ -110,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cpu_is_counted_over_time),
         cmocka_unit_test(late_requests_are_those_of_the_model),
+        cmocka_unit_test(sidecars_serve_nothing),
         cmocka_unit_test(without_a_goal_only_cpu_is_judged),
         cmocka_unit_test(gaps_do_not_count),
         cmocka_unit_test(sums_go_on),
