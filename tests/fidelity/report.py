@@ -70,8 +70,8 @@ The [simulator](simulator.md) against real pods: the functions of `tests/functio
 `tests/cluster` (kubelet, containerd, kube-proxy, CFS quota), at {points} points from {low:.0%} to {high:.0%}
 utilisation of their CPU limit. `make fidelity` does it again, in a quarter of an hour per round.
 
-Measured on {date} on a machine with {cores} cores ({cpu}), Linux {kernel} ({hz} Hz), cgroup v{cgroup}. Control
-plane, Prometheus and load generator ran on the same cores.
+Measured on {date} on a machine with {cores} cores ({cpu}), Linux {kernel} ({hz} Hz), cgroup v{cgroup}. The
+load generator ran on the same cores.
 
 {summary}
 
@@ -94,6 +94,9 @@ ran out of its quota.
   tells the CPU time of its thread; what the process used beyond that is added to each call alike. What a client
   waits beyond CPU time is overhead, drawn at random for each simulated request. Nothing is fitted to the points of
   the table.
+- **Quiet.** While a point is measured, the control plane, kubelet, containerd and Prometheus are stopped (`SIGSTOP`): on
+  two cores they take a part of them, in bursts. Pods, their quotas and the rules that lead to them are the kernel's, and
+  go on. Calls are made so large that they take about as much CPU on any machine.
 - **Pace.** A machine that is shared, or virtual, is not equally fast at all times. On each core a process of the lowest
   priority repeats a fixed work, which also keeps the core from sleeping; the CPU time of a round of it is the
   machine's pace. The demand of a point is that of its calibration times the pace of the one to that of the other:
@@ -138,7 +141,7 @@ def demand_text(workload, calibrations):
     cpu_ms = [calibration["cpu_ms"] for calibration in calibrations]
     spread = f" ({min(cpu_ms):.2f} to {max(cpu_ms):.2f})" * (len(cpu_ms) > 1)
     overhead = [statistics.median(waits[at] for _, waits in fits) for at in (len(fits[0][1]) // 2, -1)]
-    calls = "<br>".join(f"`{path}`" for path in workload.paths)
+    calls = "<br>".join(f"`{path}`" for path in workload.paths())
     return (f"| {workload.name} | {calls} | {statistics.median(cpu_ms):.2f}{spread} | {low:.1f} to {high:.1f} | "
             f"{overhead[0]:.2f}, {overhead[1]:.2f} |")
 
