@@ -152,6 +152,10 @@ void log_emit(enum log_level level, const char *message, const struct log_field 
 char *file_read(const char *path, size_t max, size_t *len, struct error *err);
 /* The path of a file in the directory that the program is in, to be freed. */
 char *file_beside_program(const char *name);
+/* Of RFC 4648, padded; free() the result. Line ends may stand in what is decoded; NULL: it is none.
+ */
+char *base64_encode(const void *data, size_t len);
+char *base64_decode(const char *text, size_t *len);
 /* FNV-1a, for tables keyed by strings. */
 uint64_t hash_bytes(const void *data, size_t len);
 #ifndef FAASRL_NO_JSON

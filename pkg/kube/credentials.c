@@ -2,7 +2,6 @@
  * again before they go stale, and at once after the server refused them. */
 #include "kube/credentials.h"
 
-#include <openssl/evp.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -139,17 +138,10 @@ static int refresh_token_file(struct kube_credentials *c, struct error *err)
 
 /* --- plugins --- */
 
-static char *base64_encode(const char *text)
-{
-    size_t len = strlen(text);
-    char *out = xcalloc(len / 3 * 4 + 5, 1);
-    EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)text, (int)len);
-    return out;
-}
-
 static json_t *cluster_info(const struct kube_config *config)
 {
-    cleanup_free char *ca = config->tls.ca_pem ? base64_encode(config->tls.ca_pem) : NULL;
+    cleanup_free char *ca =
+        config->tls.ca_pem ? base64_encode(config->tls.ca_pem, strlen(config->tls.ca_pem)) : NULL;
     json_t *info = json_pack("{s:s, s:s*, s:s*, s:n}", "server", config->server, "tls-server-name",
                              config->tls.server_name, "certificate-authority-data", ca, "config");
     if (info && config->tls.insecure)
