@@ -18,6 +18,7 @@ struct bootstrap_subject { /* one function that is known */
     const struct trace_function *workload;
     const struct api_spec *spec; /* its bounds; NULL: the usual ones */
     double goal_ms;
+    bool as_it_was; /* its last hours, as they were; else some like them */
 };
 
 struct bootstrap_world_config {
@@ -87,7 +88,8 @@ int bootstrap_judge(const struct bootstrap_world_config *world, size_t clusters,
  * its heads is moved, one after the other, and what earns more in the simulator is kept. All are
  * tried on the same requests, so that few episodes tell. */
 struct bootstrap_tuning {
-    const struct rl_checkpoint *from; /* a policy of corrections */
+    const struct rl_checkpoint *from;  /* a policy of corrections */
+    const struct rl_checkpoint *rival; /* to be better than; NULL: than `from` */
     struct bootstrap_subject subject;
     double interval_s;
     size_t episodes; /* to learn from; and half as many others to judge by */
@@ -98,13 +100,27 @@ struct bootstrap_tuning {
     bool (*on_progress)(void *arg, double share);
     void *arg;
 };
-struct bootstrap_gain { /* on episodes that were not learned from */
-    struct bootstrap_judgement before, after;
-    bool better; /* there, too: `out` is worth taking over */
+struct bootstrap_gain {
+    struct bootstrap_judgement before, after;   /* on episodes that were not learned from */
+    struct bootstrap_judgement was, would_have; /* on the last hours as they were */
+    bool better; /* on the former, and no worse on the latter: `out` is worth taking over */
 };
 /* Into an empty checkpoint. Fails with ERROR_CANCELLED where it was to end. */
 int bootstrap_tune(const struct bootstrap_tuning *tuning, struct rl_checkpoint *out,
                    struct bootstrap_gain *gain, struct error *err);
+
+/* --- a function that was watched (fit.c) -------------------------------------------------------
+ */
+struct recommend_record;
+struct bootstrap_fit {
+    const struct recommend_record *record;
+    const char *name;
+    double needs_s;        /* how long it must have been watched */
+    double needs_requests; /* and how many must have come */
+    double demand_s;       /* what a request costs is of this long ago at most */
+};
+/* As a workload that comes again and again. Fails, with what there is, where that is too little. */
+int bootstrap_fit(const struct bootstrap_fit *fit, struct trace *out, struct error *err);
 
 /* --- workloads (workloads.c) ------------------------------------------------------------------ */
 /* Some load that somebody might have: arrivals of span_s and a demand. */

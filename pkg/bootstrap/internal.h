@@ -19,8 +19,9 @@ struct lesson_row { /* of the world's arrays */
     uint8_t *truncated;
 };
 
-/* The subject from some moment on: its own course, once around, a little more or less of it. */
-int bootstrap_part(struct random *random, const struct trace_function *whole, double span_s,
+/* The subject from some moment on: its own course, once around, a little more or less of it; or its
+ * last hours. */
+int bootstrap_part(struct random *random, const struct bootstrap_subject *subject, double span_s,
                    struct trace *out);
 
 struct lesson;

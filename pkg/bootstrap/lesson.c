@@ -90,7 +90,7 @@ static int draw_function(struct lesson *l, size_t i, double span_s, struct error
     trace_clear(&p->trace);
     p->trace = (struct trace){0};
     const struct bootstrap_subject *subject = l->config->subject;
-    if ((subject ? bootstrap_part(&l->random, subject->workload, span_s, &p->trace)
+    if ((subject ? bootstrap_part(&l->random, subject, span_s, &p->trace)
                  : bootstrap_workload(&l->random, span_s, &p->trace, err)) < 0)
         return -1;
     const struct trace_function *w = &p->trace.functions[0];

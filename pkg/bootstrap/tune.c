@@ -9,6 +9,7 @@
 struct tuner {
     const struct bootstrap_tuning *tuning;
     struct bootstrap_world_config world;
+    struct bootstrap_subject subject;
     struct rl_checkpoint best;
     double reward;
     size_t done, all; /* tries, for the progress */
@@ -68,7 +69,7 @@ static int search(struct tuner *t, struct error *err)
     struct rl_heads heads;
     struct bootstrap_judgement first;
     recommend_policy_heads_init(&heads);
-    t->all = 3 + heads.total;
+    t->all = 5 + heads.total;
     if (try(t, &t->best, asked->episodes, asked->seed, &first, err) < 0)
         return -1;
     t->reward = first.reward;
@@ -78,16 +79,35 @@ static int search(struct tuner *t, struct error *err)
     return 0;
 }
 
+static bool is_better(const struct bootstrap_judgement *a, const struct bootstrap_judgement *b,
+                      double by)
+{
+    return a->reward > b->reward + by * fabs(b->reward);
+}
+
+static int judge_both(struct tuner *t, size_t episodes, uint64_t seed,
+                      struct bootstrap_judgement *before, struct bootstrap_judgement *after,
+                      struct error *err)
+{
+    const struct bootstrap_tuning *asked = t->tuning;
+    if (try(t, asked->rival ? asked->rival : asked->from, episodes, seed, before, err) < 0)
+        return -1;
+    return try(t, &t->best, episodes, seed, after, err);
+}
+
+/* The last hours are played twice: only chance inside them differs. */
 static int compare(struct tuner *t, struct bootstrap_gain *gain, struct error *err)
 {
     const struct bootstrap_tuning *asked = t->tuning;
-    size_t episodes = asked->episodes / 2 + 1;
     uint64_t others = asked->seed + 1000003;
     *gain = (struct bootstrap_gain){0};
-    if (try(t, asked->from, episodes, others, &gain->before, err) < 0 ||
-        try(t, &t->best, episodes, others, &gain->after, err) < 0)
+    if (judge_both(t, asked->episodes / 2 + 1, others, &gain->before, &gain->after, err) < 0)
         return -1;
-    gain->better = gain->after.reward > gain->before.reward + WORTH * fabs(gain->before.reward);
+    t->subject.as_it_was = true;
+    if (judge_both(t, 2, others, &gain->was, &gain->would_have, err) < 0)
+        return -1;
+    gain->better = is_better(&gain->after, &gain->before, WORTH) &&
+                   is_better(&gain->would_have, &gain->was, -WORTH);
     return 0;
 }
 
@@ -96,12 +116,13 @@ int bootstrap_tune(const struct bootstrap_tuning *tuning, struct rl_checkpoint *
 {
     struct tuner t = {
         .tuning = tuning,
+        .subject = tuning->subject,
         .world = {.episode_steps = tuning->episode_steps,
                   .interval_s = tuning->interval_s,
                   .threads = tuning->threads,
-                  .recommender = &recommend_ppo,
-                  .subject = &tuning->subject},
+                  .recommender = &recommend_ppo},
     };
+    t.world.subject = &t.subject;
     if (copy(tuning->from, &t.best, err) < 0)
         return -1;
     if (search(&t, err) < 0 || compare(&t, gain, err) < 0) {

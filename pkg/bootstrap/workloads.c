@@ -179,15 +179,27 @@ int bootstrap_workload(struct random *random, double span_s, struct trace *out, 
 }
 
 /* --- a function that is known ---------------------------------------------------------------- */
-int bootstrap_part(struct random *random, const struct trace_function *whole, double span_s,
+/* Where its last hours end at its end. */
+static size_t last_hours(const struct trace_function *whole, size_t slots)
+{
+    size_t beyond = slots % whole->slot_count;
+    return beyond > 0 ? whole->slot_count - beyond : 0;
+}
+
+int bootstrap_part(struct random *random, const struct bootstrap_subject *subject, double span_s,
                    struct trace *out)
 {
+    const struct trace_function *whole = subject->workload;
     struct trace_function *f = xcalloc(1, sizeof(*f));
     size_t first = (size_t)random_below(random, whole->slot_count);
     double more = exp(VARIES * random_normal(random));
     *f = *whole;
     f->name = xstrdup(whole->name);
     f->slot_count = (size_t)ceil(span_s / whole->slot_s);
+    if (subject->as_it_was) {
+        first = last_hours(whole, f->slot_count);
+        more = 1;
+    }
     f->counts = xcalloc(f->slot_count, sizeof(*f->counts));
     for (size_t i = 0; i < f->slot_count; i++)
         f->counts[i] = more * whole->counts[(first + i) % whole->slot_count];

@@ -116,12 +116,12 @@ static int ppo_recommend(void *self, const struct observation *seen, struct reco
 {
     struct ppo *p = self;
     struct look l;
-    if (!p->policy)
-        return error_set(err, ERROR_UNAVAILABLE, "no policy is loaded");
     if (recommend_look(&p->look, seen, &l, err) < 0)
         return -1;
     bool known = recommend_ppo_learn(p, &l);
     recommend_look_keep(&p->look, &l);
+    if (!p->policy) /* what it has seen meanwhile it knows when one comes */
+        return error_set(err, ERROR_UNAVAILABLE, "no policy is loaded");
     recommend_keep(seen, out);
     if (!known) {
         recommend_reason_write(

@@ -145,6 +145,9 @@ int recommend_seat_take(struct recommend_seat *seat, const struct recommender *r
                         double memory_s, const double *params,
                         const struct recommend_policy *policy, struct error *err);
 void recommend_seat_leave(struct recommend_seat *seat);
+/* Decides by another policy from now on; NULL: by none, so that thresholds decide. */
+int recommend_seat_use(struct recommend_seat *seat, const struct recommend_policy *policy,
+                       struct error *err);
 void recommend_seat_remember(struct recommend_seat *seat, const char *container,
                              enum recommend_resource resource, double time_s, double usage);
 /* sizes_stay: only new pods can get another size, so that growing those that run is no answer: the

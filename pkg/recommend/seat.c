@@ -29,6 +29,14 @@ void recommend_seat_leave(struct recommend_seat *seat)
     *seat = (struct recommend_seat){0};
 }
 
+int recommend_seat_use(struct recommend_seat *seat, const struct recommend_policy *policy,
+                       struct error *err)
+{
+    if (!seat->recommender || !seat->recommender->use)
+        return error_set(err, ERROR_INVALID, "who decides needs no policy");
+    return seat->recommender->use(seat->memory, policy, err);
+}
+
 void recommend_seat_remember(struct recommend_seat *seat, const char *container,
                              enum recommend_resource resource, double time_s, double usage)
 {
