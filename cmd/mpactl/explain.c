@@ -70,18 +70,6 @@ static char *line_of(const struct journal_step *step)
                      rate, step->was_decided ? step->reason : "nothing could be said");
 }
 
-static char *heading_of(const struct journal_step *step)
-{
-    const struct api_spec *spec = &step->mpa->spec;
-    char goal[64] = "no latency goal", time[TABLE_TEXT];
-    if (spec->latency_target_us > 0)
-        snprintf(goal, sizeof(goal), "p%g below %s", spec->latency_percentile,
-                 table_duration((double)spec->latency_target_us / 1000, time));
-    return xasprintf("%s: %s %s, %s, %d to %d replicas, mode %s, decided by %s", step->key,
-                     spec->target_kind, spec->target_name, goal, spec->min_replicas,
-                     spec->max_replicas, api_mode_name(spec->mode), step->recommender);
-}
-
 /* --- all of them ---------------------------------------------------------------------------------
  */
 static struct story *story_of(struct telling *t, const char *key)
@@ -112,7 +100,7 @@ static bool on_step(void *arg, const struct journal_step *step)
     struct story *story = story_of(t, step->key);
     bool changes = strcmp(step->action, "None") != 0;
     free(story->heading);
-    story->heading = heading_of(step); /* as it is at the end */
+    story->heading = journal_heading(step->mpa, step->recommender); /* as it is at the end */
     story->decisions++;
     story->changes += changes;
     if (changes || t->options->all)

@@ -1,4 +1,4 @@
-/* What mpactl explain and mpactl replay share: the journal of which MPA, and how figures read. */
+/* What mpactl explain, mpactl replay and kubectl mpa share: of which MPA, and how figures read. */
 #ifndef FAASRL_MPACTL_JOURNAL_H
 #define FAASRL_MPACTL_JOURNAL_H
 
@@ -10,6 +10,8 @@ bool journal_is_asked_for(const char *wanted, const char *key);
 #define JOURNAL_TEXT 64
 const char *journal_size_text(const struct journal_step *step,
                               const struct guard_decision *decision, char text[JOURNAL_TEXT]);
+/* Of whom something is told: target, goal, bounds, who decides. To be freed. */
+char *journal_heading(const struct api_mpa *mpa, const char *recommender);
 /* CPU of one pod in milli-cores: as decided, else as it is; NaN: there is none. */
 double journal_cpu_milli(const struct journal_step *step, const struct guard_decision *decision);
 

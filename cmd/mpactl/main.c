@@ -68,8 +68,16 @@ static int finish(int status)
     return EXIT_FAILED;
 }
 
+static bool is_plugin(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    return strcmp(slash ? slash + 1 : program, "kubectl-mpa") == 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 0 && is_plugin(argv[0]))
+        return finish(kubectl_mpa(argc, argv));
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -10,6 +10,9 @@ enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 /* Writes "mpactl: " and the message, which reads "what: why: what to do", to stderr. */
 void mpactl_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* Called as kubectl-mpa, which makes it kubectl mpa: the commands that ask a cluster. */
+int kubectl_mpa(int argc, char **argv);
+
 int cmd_checkpoint(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
