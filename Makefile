@@ -57,7 +57,7 @@ help: ## list the targets
 
 # --- building ---------------------------------------------------------------------------------
 .PHONY: all
-all: $(PROGRAMS:%=$(BUILD)/%) ## build the controller (build/faasrl-mpa) and build/mpactl
+all: $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/kubectl-mpa ## build the controller (build/faasrl-mpa) and build/mpactl
 
 # $(call need,NAME,PACKAGES): installs packages once, before the first target that needs them.
 define need
@@ -95,6 +95,10 @@ $(BUILD)/obj/cmd/mpactl/report.o: cmd/mpactl/report.html
 $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+
+# In the PATH, it is kubectl mpa.
+$(BUILD)/kubectl-mpa: $(BUILD)/mpactl
+	@ln -sf mpactl $@
 
 # --- what the recommender ppo has learned --------------------------------------------------------
 # As many updates as two cores take so many seconds for; the same number gives the same policy.
@@ -201,7 +205,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments fidelity image chart clean
+.PHONY: bench experiments fidelity side-by-side image chart clean
 bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -213,6 +217,9 @@ experiments: all ## the documents' experiments at full effort, into docs/experim
 fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)
 	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/fidelity/run $(FIDELITY); \
 	else tests/cluster/cluster up && { tests/fidelity/run $(FIDELITY); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## ppo, thresholds and a real HPA on a real cluster, into docs/side-by-side.md (half an hour)
+	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/side-by-side/run $(SIDE_BY_SIDE); \
+	else tests/cluster/cluster up && { tests/side-by-side/run $(SIDE_BY_SIDE); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
 $(BUILD)/simulate-points: $(BUILD)/obj/tests/fidelity/simulate.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)

@@ -23,6 +23,7 @@ struct program {
     struct controller *controller;
     struct journal *journal;
     const struct recommend_policy *policy;
+    struct rl_checkpoint general; /* the same, to learn from */
     struct error policy_trouble;
     char identity[128];
     int exit_code;
@@ -101,6 +102,7 @@ static void clean_up(struct program *p)
     http_free(p->http);
     kube_config_clear(&p->config);
     recommend_policy_release(p->policy);
+    rl_checkpoint_clear(&p->general);
     uv_run(&p->loop, UV_RUN_NOWAIT);
     uv_walk(&p->loop, close_handle, NULL);
     uv_run(&p->loop, UV_RUN_DEFAULT);
@@ -150,12 +152,22 @@ static void read_policy(struct program *p, const struct options *o)
     cleanup_free char *path = o->policy ? xstrdup(o->policy) : file_beside_program("policy");
     if (o->policy ? strcmp(o->policy, "off") == 0 : access(path, F_OK) != 0)
         return;
-    p->policy = recommend_policy_read(path, &p->policy_trouble);
+    if (rl_checkpoint_read(&p->general, path, &p->policy_trouble) == 0)
+        p->policy = recommend_policy_new(&p->general, &p->policy_trouble);
+    if (p->general.algorithm && !p->policy)
+        error_prefix(&p->policy_trouble, "%s", path);
     if (p->policy)
         log_info("policy", log_str("file", path),
                  log_str("sha256", recommend_policy_sha256(p->policy)));
     else
         log_error("policy", log_str("error", p->policy_trouble.message));
+}
+
+/* A policy of steps is as it is. */
+static bool can_learn(const struct program *p)
+{
+    struct error none;
+    return recommend_policy_check(p->policy, POLICY_OF_CORRECTIONS, &none) == 0;
 }
 
 static void name_ourselves(struct program *p)
@@ -177,6 +189,7 @@ static int start(struct program *p, const struct options *o, struct error *err)
     read_policy(p, o);
     options.policy = p->policy;
     options.policy_trouble = p->policy_trouble.code ? p->policy_trouble.message : NULL;
+    options.general = o->learn && p->policy && can_learn(p) ? &p->general : NULL;
     options.on_lost = on_lost;
     options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);

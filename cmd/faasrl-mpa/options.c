@@ -62,6 +62,14 @@ static const struct args_option table[] = {
     {"policy", ARGS_TEXT, AT(policy), NULL, 0, 0, NULL,
      "what the recommender ppo has learned; the file policy beside the program when not given; "
      "\"off\": none"},
+    {"learn", ARGS_CHOICE, AT(learn), "true", 0, 0, NULL,
+     "true or false: find a policy of its own for each MPA that asks for ppo"},
+    {"learn-after", ARGS_DURATION, AT(learn_after_s), "10m", 1, 43200, NULL,
+     "how much of its load must be known for that"},
+    {"learn-history", ARGS_DURATION, AT(learn_history_s), "12h", 0, 43200, NULL,
+     "how far back that is read from Prometheus; 0: not at all"},
+    {"learn-effort", ARGS_NUMBER, AT(learn_effort), "8", 1, 1000, NULL,
+     "simulated spans of 3 hours that each change of a policy is tried on"},
     {"writes-per-second", ARGS_NUMBER, AT(writes_per_second), "50", 1, 10000, NULL,
      "our own limit on writes to the API server"},
     {"write-burst", ARGS_NUMBER, AT(write_burst), "100", 1, 10000, NULL,
@@ -105,7 +113,12 @@ void options_print_help(void)
 
 struct controller_options options_of_controller(const struct options *o)
 {
+    struct learn_rules learn = learn_rules_default;
+    learn.after_s = o->learn_after_s;
     return (struct controller_options){
+        .learn = learn,
+        .learn_history_s = o->learn_history_s,
+        .learn_effort = (size_t)o->learn_effort,
         .namespaces = o->namespaces.items,
         .interval_s = o->interval_s,
         .status_interval_s = o->status_interval_s,

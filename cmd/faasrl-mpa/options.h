@@ -19,8 +19,9 @@ struct options {
     const char *journal;
     double journal_max_mib;
     const char *policy; /* file; "off": none; NULL: the one beside the program, if it is there */
+    double learn_after_s, learn_history_s, learn_effort;
     double writes_per_second, write_burst;
-    bool leader_elect, per_mpa_metrics;
+    bool learn, leader_elect, per_mpa_metrics;
     const char *lease_namespace, *lease_name, *identity;
     const char *listen;
     const char *log_level, *log_format;

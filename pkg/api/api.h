@@ -62,7 +62,8 @@ struct api_spec {
     struct api_container containers[API_MAX_CONTAINERS];
     size_t container_count;
     enum api_mode mode;
-    char *recommender; /* "threshold" when none is named */
+    char *harvest_group; /* whose MPAs of the namespace share CPU; NULL: this one with nobody */
+    char *recommender;   /* "threshold" when none is named */
 };
 
 struct api_mpa {

@@ -193,6 +193,7 @@ static int parse_spec(const json_t *json, struct api_spec *spec, struct error *e
     spec->target_kind = read_string(target, "kind");
     spec->target_name = read_string(target, "name");
     spec->mode = parse_mode(api_member(json, "policy"));
+    spec->harvest_group = read_string(api_member(json, "policy"), "harvestGroup");
     spec->recommender = read_string(json_array_get(recommenders, 0), "name");
     if (!spec->recommender)
         spec->recommender = xstrdup(DEFAULT_RECOMMENDER);
@@ -233,6 +234,7 @@ static void clear_spec(struct api_spec *spec)
     free(spec->target_name);
     free(spec->latency_query);
     free(spec->recommender);
+    free(spec->harvest_group);
     for (size_t i = 0; i < spec->metric_count; i++)
         free(spec->metrics[i].container);
     for (size_t i = 0; i < spec->container_count; i++)

@@ -161,6 +161,7 @@ static const struct field constraints[] = {
 /* --- spec ----------------------------------------------------------------------------------- */
 static const struct field update_policy[] = {
     {.name = "updateMode", .type = FIELD_STRING, .values = update_modes},
+    {.name = "harvestGroup", .type = FIELD_STRING, .format = format_label},
     END,
 };
 

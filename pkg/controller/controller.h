@@ -6,6 +6,7 @@
 #include "guard/guard.h"
 #include "journal/journal.h"
 #include "kube/kube.h"
+#include "learn/learn.h"
 #include "observe/observe.h"
 #include "world.h"
 
@@ -21,6 +22,10 @@ struct controller_options {
     struct journal *journal;               /* of all decisions, not ours; NULL: none is kept */
     const struct recommend_policy *policy; /* of recommenders that have learned, or NULL */
     const char *policy_trouble;            /* why there is none, or NULL */
+    const struct rl_checkpoint *general;   /* the same, to learn from; NULL: nothing is learned */
+    struct learn_rules learn;              /* when; */
+    double learn_history_s;                /* how far back is looked at first; */
+    size_t learn_effort;                   /* as of learner_new */
     double pass_limit_s;                   /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;
     bool leader_election;

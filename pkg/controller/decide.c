@@ -13,7 +13,9 @@ struct round {
     size_t pod_count;
     struct observe_view view;
     bool observed;
-    bool cpu_capped; /* a node has just refused more CPU */
+    bool cpu_capped;            /* a node has just refused more CPU */
+    bool shares;                /* CPU with others of its group, */
+    struct harvest_range range; /* which leave it this */
     struct recommendation proposed;
     struct guard_decision decision;
     struct api_status status;
@@ -221,6 +223,7 @@ static void keep(const struct round *r, bool decided)
                         .external = entry_is_external(e),
                         .sizes_stay = e->mpa.spec.mode == API_MODE_INITIAL,
                         .cpu_capped = r->cpu_capped,
+                        .range = r->shares ? &r->range : NULL,
                         .proposed = decided ? &r->proposed : NULL,
                         .decided = decided ? &r->decision : NULL,
                         .action = decided ? e->action : "None",
@@ -232,8 +235,30 @@ static void stand_in(struct round *r, const char *why)
 {
     struct entry *e = r->entry;
     snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", recommend_threshold.name);
+    if (r->status.conditions[API_COND_FALLBACK_ACTIVE].status) /* which was told already */
+        return;
     say(r, API_COND_FALLBACK_ACTIVE, true, "PolicyCannotDecide", "%s decides in place of %s: %s",
         recommend_threshold.name, e->seat.recommender->name, why);
+}
+
+/* Who decides, and if it is not the one that is asked for, why. */
+static void tell_who(struct round *r, const char *why_not)
+{
+    struct entry *e = r->entry;
+    const char *name = e->seat.recommender->name;
+    char progress[256];
+    const char *held_back = learning_holds_back(e, progress, sizeof(progress));
+    if (*why_not)
+        say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s", name,
+            e->mpa.spec.recommender, why_not);
+    else if (held_back)
+        say(r, API_COND_FALLBACK_ACTIVE, true, held_back, "%s decides in place of %s: %s",
+            recommend_threshold.name, name, progress);
+    else if (e->seat.recommender->use)
+        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides by %s", name,
+            learning_which(e));
+    else
+        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides", name);
 }
 
 static bool recommend(struct round *r)
@@ -245,28 +270,37 @@ static bool recommend(struct round *r)
         say(r, API_COND_FALLBACK_ACTIVE, false, "External", "an external recommender decides");
         return take_external(r);
     }
-    if (entry_choose_recommender(e, &why_not))
-        say(r, API_COND_FALLBACK_ACTIVE, false, "NotNeeded", "%s decides",
-            e->seat.recommender->name);
-    else
-        say(r, API_COND_FALLBACK_ACTIVE, true, "NoPolicy", "%s decides in place of %s: %s",
-            e->seat.recommender->name, e->mpa.spec.recommender, why_not);
+    entry_choose_recommender(e, &why_not);
+    learning_see(e, &r->view.seen);
+    tell_who(r, why_not);
     snprintf(e->recommender_name, sizeof(e->recommender_name), "%s", e->seat.recommender->name);
     if (recommend_seat_ask(&e->seat, &r->view.seen, e->mpa.spec.mode == API_MODE_INITIAL,
                            &r->proposed, &instead, &err) < 0) {
         keep(r, false);
+        learning_decided(e, false);
         say(r, API_COND_RECOMMENDATION_PROVIDED, false, "NoRecommendation",
             "%s: nothing is changed", err.message);
         return false;
     }
     if (instead.code)
         stand_in(r, instead.message);
+    learning_decided(e, !instead.code);
     say(r, API_COND_RECOMMENDATION_PROVIDED, true, "RecommendationProvided", "by %s",
         e->recommender_name);
     return true;
 }
 
-/* --- 6. what is allowed? --------------------------------------------------------------------- */
+/* --- 6. what does its group leave it? ----------------------------------------------------------
+ */
+static bool share_cpu(struct round *r)
+{
+    r->shares = harvest_range_of(r->entry, r->workload, &r->view.seen, &r->range);
+    if (r->shares)
+        harvest_gave(r->entry, &r->proposed, harvest_hold(&r->range, &r->view.seen, &r->proposed));
+    return true;
+}
+
+/* --- 7. what is allowed? --------------------------------------------------------------------- */
 static bool pass_guard(struct round *r)
 {
     const struct entry *e = r->entry;
@@ -278,7 +312,7 @@ static bool pass_guard(struct round *r)
     return true;
 }
 
-/* --- 7. the decision, and doing it ----------------------------------------------------------- */
+/* --- 8. the decision, and doing it ----------------------------------------------------------- */
 static void set_sizes(struct round *r)
 {
     struct actuate_sizes *sizes = &r->entry->sizes;
@@ -495,7 +529,7 @@ static void end(struct round *r)
 void entry_decide(struct entry *e)
 {
     static bool (*const steps[])(struct round *) = {
-        check_spec, find_target, check_alone, look, recommend, pass_guard, act,
+        check_spec, find_target, check_alone, look, recommend, share_cpu, pass_guard, act,
     };
     struct round r;
     begin(&r, e);

@@ -32,6 +32,7 @@ void entry_hold(struct entry *e)
 
 static void forget_recommender(struct entry *e)
 {
+    learning_end(e);
     recommend_seat_leave(&e->seat);
     e->has_history = false;
 }
@@ -43,6 +44,7 @@ void entry_release(struct entry *e)
     forget_recommender(e);
     guard_free(e->guard);
     recommend_shadow_free(e->shadow);
+    free(e->harvest);
     api_clear(&e->mpa);
     json_decref(e->written);
     free(e->invalid);
@@ -54,8 +56,11 @@ void entry_remove(struct entry *e)
 {
     e->gone = true;
     e->may_act = false;
-    if (!e->controller->stopping)
+    if (!e->controller->stopping) {
         journal_forgot(e->controller->options.journal, e->key);
+        learning_forget(e);
+    }
+    learning_end(e);
     actuator_free(e->actuator);
     e->actuator = NULL;
     entry_release(e);

@@ -3,6 +3,8 @@
 #define FAASRL_CONTROLLER_ENTRY_H
 
 #include "controller/controller.h"
+#include "harvest/group.h"
+#include "learn/learn.h"
 #include "metrics/metrics.h"
 
 /* One watch of MPAs: of a namespace, or of all. */
@@ -18,6 +20,7 @@ struct report {
     struct metrics *metrics;
     struct metrics_family *passes, *decisions, *rescales, *resizes, *status_writes;
     struct metrics_family *queries, *query_seconds, *requests, *watch_errors;
+    struct metrics_family *learning;
     int64_t pass_began_ms; /* monotonic, 0: none is under way */
     int64_t passed_ms;     /* wall clock, of the last whole pass, 0: none yet */
 };
@@ -42,8 +45,9 @@ struct controller {
     struct map by_target; /* namespace/kind/name → the entry that has the target */
     bool leading, stopping;
     struct report report;
-    struct serve *serve; /* NULL: nothing is served */
-    struct live *live;   /* NULL: on another world */
+    struct learner *learner; /* NULL: nothing is learned */
+    struct serve *serve;     /* NULL: nothing is served */
+    struct live *live;       /* NULL: on another world */
 };
 
 /* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
@@ -66,6 +70,8 @@ struct entry {
     struct guard *guard;
     struct actuator *actuator;
     bool has_history;
+    struct learning *learning;      /* NULL: its recommender does not learn */
+    struct harvest_member *harvest; /* NULL: it shares CPU with nobody */
 
     struct actuate_sizes sizes; /* what every pod should have; count 0: not decided yet */
     bool may_act;               /* as of the last decision: the target is ours and we are to act */
@@ -136,6 +142,35 @@ void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_
 void shadow_add(struct entry *entry, const struct observation *seen,
                 const struct recommendation *proposed);
 void shadow_tell(const struct entry *entry, struct api_status *status);
+/* learning.c: policies of their own. Those that take an entry do nothing for one that does not
+ * learn, unless they say otherwise. */
+void learning_follow(
+    struct entry *entry); /* begins or ends, as its recommender is one that learns */
+void learning_end(struct entry *entry);
+void learning_forget(struct entry *entry); /* what is kept of it */
+bool learning_wants_past(const struct entry *entry);
+/* reading: learning_remember and learning_past_read will be called. Must learn. */
+void learning_ask_past(struct entry *entry, bool reading);
+void learning_remember(struct entry *entry, const char *container, double time_s, double span_s,
+                       double requests_per_s, double cpu_milli);
+void learning_past_read(struct entry *entry);
+/* Before a decision: takes in what is seen, begins searches, gives the seat its policy. */
+void learning_see(struct entry *entry, const struct observation *seen);
+void learning_decided(struct entry *entry, bool by_policy);
+/* Why thresholds are to decide for now, as a condition's reason, and in words; NULL: they are not.
+ */
+const char *learning_holds_back(const struct entry *entry, char *text, size_t size);
+const char *learning_which(const struct entry *entry); /* policy decides */
+/* keep.c: where live.c keeps policies; as in struct world. */
+void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void *arg);
+void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
+               actuate_done on_done, void *arg);
+void keep_drop(void *self, const struct api_mpa *mpa);
+/* harvest.c: what a pod may get by the MPA's group; false: it has none. Once an interval. */
+bool harvest_range_of(struct entry *entry, const struct kube_workload *workload,
+                      const struct observation *seen, struct harvest_range *out);
+/* And what is proposed then. */
+void harvest_gave(struct entry *entry, const struct recommendation *proposed, double milli);
 /* publish.c: writes status when it differs, or when its figures are old. */
 void publish(struct entry *entry, struct api_status *status);
 /* history.c */

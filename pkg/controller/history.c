@@ -1,7 +1,12 @@
-/* Gives recommenders a memory at start: one range query for all MPAs that have none yet. */
+/* Gives recommenders a memory at start: one range query for all MPAs that have none yet, and two
+ * farther back for those that learn. */
 #include "entry.h"
 
 #include <math.h>
+#include <string.h>
+
+#define STEP_S       60
+#define MOST_SAMPLES 2e6 /* of an answer: with many pods less far back */
 
 struct job {
     struct controller *controller; /* outlives the job: Prometheus is asked through it */
@@ -49,7 +54,7 @@ static void add_pods(struct job *job, const struct entry *e)
     free(pods);
 }
 
-void history_ask(struct controller *c)
+static void ask_memory(struct controller *c)
 {
     if (c->options.history_s <= 0)
         return;
@@ -72,8 +77,149 @@ void history_ask(struct controller *c)
         return;
     }
     observe_ask_history(c->observe, &(struct observe_history){.span_s = c->options.history_s,
-                                                              .step_s = 60,
+                                                              .step_s = STEP_S,
                                                               .on_sample = on_sample,
                                                               .on_done = on_done,
                                                               .arg = job});
+}
+
+/* --- of those that learn ------------------------------------------------------------------------
+ * Pods that are long gone count, too: they are told by their names. */
+struct past {
+    struct controller *controller;
+    struct map targets; /* namespace/parts/name → key of the MPA (owned) */
+    double offset_s;
+    int waiting; /* answers */
+};
+
+struct question {
+    struct past *past;
+    bool requests;
+};
+
+/* How many parts a pod's name has beyond that of its workload. */
+static int parts_of(const char *kind)
+{
+    return strcmp(kind, "Deployment") == 0 ? 2 : 1;
+}
+
+static struct entry *find_owner(const struct past *past, const char *namespace_, const char *pod)
+{
+    cleanup_free char *name = xstrdup(pod);
+    for (int parts = 1; parts <= 2; parts++) {
+        char *dash = strrchr(name, '-');
+        if (!dash)
+            return NULL;
+        *dash = '\0';
+        cleanup_free char *target = xasprintf("%s/%d/%s", namespace_, parts, name);
+        const char *key = map_get(&past->targets, target);
+        if (key)
+            return map_get(&past->controller->entries, key);
+    }
+    return NULL;
+}
+
+static void on_past_sample(void *arg, const char *namespace_, const char *pod,
+                           const char *container, double time_s, double value)
+{
+    const struct question *q = arg;
+    struct entry *e = find_owner(q->past, namespace_, pod);
+    if (e && isfinite(value))
+        learning_remember(e, container, time_s + q->past->offset_s, STEP_S, q->requests ? value : 0,
+                          q->requests ? 0 : value);
+}
+
+static void end_past(struct past *past)
+{
+    void *key;
+    for (size_t i = 0; (i = map_next(&past->targets, i, NULL, &key)) != 0;) {
+        struct entry *e = map_get(&past->controller->entries, key);
+        if (e)
+            learning_past_read(e);
+    }
+    map_free(&past->targets, free);
+    free(past);
+}
+
+static void on_past_done(void *arg, const struct error *err)
+{
+    struct question *q = arg;
+    struct past *past = q->past;
+    if (err)
+        log_warn("no history to learn from", log_str("why", err->message));
+    free(q);
+    if (--past->waiting == 0 && (err == NULL || err->code != ERROR_CANCELLED))
+        end_past(past);
+    else if (past->waiting == 0) { /* the controller is gone */
+        map_free(&past->targets, free);
+        free(past);
+    }
+}
+
+static void ask_question(struct past *past, double span_s, bool requests)
+{
+    struct question *q = xcalloc(1, sizeof(*q));
+    *q = (struct question){past, requests};
+    past->waiting++;
+    observe_ask_history(past->controller->observe,
+                        &(struct observe_history){.requests = requests,
+                                                  .span_s = span_s,
+                                                  .step_s = STEP_S,
+                                                  .on_sample = on_past_sample,
+                                                  .on_done = on_past_done,
+                                                  .arg = q});
+}
+
+static size_t pods_of(const struct entry *e)
+{
+    const struct kube_workload *workload;
+    size_t n;
+    free(entry_pods(e, &workload, &n));
+    return n;
+}
+
+static void add_target(struct past *past, const struct entry *e)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    cleanup_free char *target =
+        xasprintf("%s/%d/%s", e->mpa.namespace_, parts_of(spec->target_kind), spec->target_name);
+    free(map_put(&past->targets, target, xstrdup(e->key)));
+}
+
+static void ask_past(struct controller *c)
+{
+    double span_s = c->options.learn_history_s;
+    struct past *past = xcalloc(1, sizeof(*past));
+    size_t pods = 1;
+    void *value;
+    past->controller = c;
+    past->offset_s = (double)(clock_mono_ms() - clock_wall_ms()) / 1000;
+    for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
+        struct entry *e = value;
+        const char *why_not;
+        if (e->invalid || entry_is_external(e) || e->mpa.uid == NULL)
+            continue;
+        entry_choose_recommender(e, &why_not);
+        learning_follow(e);
+        pods += pods_of(e);
+        if (!learning_wants_past(e))
+            continue;
+        learning_ask_past(e, span_s > 0);
+        add_target(past, e);
+    }
+    if (past->targets.count == 0 || span_s <= 0) {
+        map_free(&past->targets, free);
+        free(past);
+        return;
+    }
+    span_s = fmin(span_s, fmax(MOST_SAMPLES / (double)pods, 10) * STEP_S);
+    ask_question(past, span_s, true);
+    ask_question(past, span_s, false);
+}
+
+void history_ask(struct controller *c)
+{
+    ask_memory(c);
+    if (c->learner)
+        ask_past(c);
 }

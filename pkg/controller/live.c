@@ -116,6 +116,9 @@ static struct world world_of(struct live *live)
         .resize = resize,
         .write_status = write_status,
         .tell = tell,
+        .load_policy = keep_load,
+        .save_policy = keep_save,
+        .drop_policy = keep_drop,
         .wake = wake,
     };
 }
@@ -243,6 +246,17 @@ static void start_lease(struct live *live, const struct controller_options *opti
                                                              .arg = live});
 }
 
+static void start_learner(struct live *live, uv_loop_t *loop)
+{
+    struct controller *c = live->controller;
+    struct error err = {0};
+    if (!c->options.general)
+        return;
+    c->learner = learner_new(loop, c->options.general, c->options.learn_effort, &err);
+    if (!c->learner)
+        log_error("nothing will be learned", log_str("why", err.message));
+}
+
 struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
                                   const struct controller_options *options)
 {
@@ -254,6 +268,7 @@ struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct obs
     live->tick.data = live->soon.data = live;
     live->open_handles = 2;
     live->controller = controller_make(&world, observe, options, live);
+    start_learner(live, loop);
     start_watches(live, options->namespaces);
     if (options->leader_election)
         start_lease(live, options);

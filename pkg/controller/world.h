@@ -6,6 +6,14 @@
 #include "actuate/actuate.h"
 #include "observe/observe.h"
 
+struct world_policy {  /* of an MPA, as it is kept */
+    const char *bytes; /* an encoded checkpoint */
+    size_t len;
+    int64_t generation; /* of the MPA that it was found for */
+};
+/* err: ERROR_NOT_FOUND where none is kept; another where what is kept cannot be read. */
+typedef void (*world_loaded)(void *arg, const struct world_policy *policy, const struct error *err);
+
 struct world {
     void *self; /* the first argument of all that follows */
 
@@ -31,6 +39,12 @@ struct world {
     void (*write_status)(void *self, const struct api_mpa *mpa, const json_t *patch,
                          actuate_done on_done, void *arg);
     void (*tell)(void *self, const struct kube_event *event);
+
+    /* --- where policies are kept that were found for an MPA; NULL, all of them: nowhere ----- */
+    void (*load_policy)(void *self, const struct api_mpa *mpa, world_loaded on_done, void *arg);
+    void (*save_policy)(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
+                        actuate_done on_done, void *arg);
+    void (*drop_policy)(void *self, const struct api_mpa *mpa); /* it is gone */
 
     /* Something should not wait for the next pass: controller_catch_up is to be called soon. */
     void (*wake)(void *self);

@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "guard/guard.h"
+#include "harvest/group.h"
 #include "recommend/recommend.h"
 
 /* --- writing (write.c) ------------------------------------------------------------------------
@@ -35,11 +36,16 @@ void journal_began(struct journal *journal, const char *key, const char *recomme
 void journal_remembered(struct journal *journal, const char *key, const char *container,
                         enum recommend_resource resource, double time_s, double usage);
 
+/* It decides by another policy from now on: one of its own, as an encoded checkpoint, the one of
+ * the installation (NULL, and len 1), or by none (NULL, 0): then thresholds decide. */
+void journal_policy(struct journal *journal, const char *key, const char *bytes, size_t len);
+
 struct journal_decision {
     const struct observation *seen;
     bool external;                         /* somebody else proposed it */
     bool sizes_stay;                       /* as in recommend_seat_ask */
     bool cpu_capped;                       /* as in guard_check_seen */
+    const struct harvest_range *range;     /* what its group left it; NULL: it has none */
     const struct recommendation *proposed; /* NULL: nothing could be said */
     const struct guard_decision *decided;  /* NULL with it */
     const char *action, *reason;           /* as in status.lastDecision */

@@ -1,5 +1,6 @@
 /* Reading the journal, and repeating what it tells. */
 #include "internal.h"
+#include "recommend/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -118,6 +119,29 @@ static int read_began(struct reading *r, struct subject *s, const json_t *line, 
     return 0;
 }
 
+/* Where another recommender is asked than the one who decided, policies are not for it. */
+static int read_policy(struct reading *r, struct subject *s, const json_t *line, struct error *err)
+{
+    const char *text = json_str(json_object_get(line, "policy"));
+    const struct recommender *asked = s->seat.recommender;
+    struct rl_checkpoint checkpoint = {0};
+    size_t len;
+    if (!asked || !asked->use || strcmp(asked->name, s->name) != 0)
+        return 0;
+    if (strcmp(text, "general") == 0 || !*text)
+        return recommend_seat_use(&s->seat, *text ? r->replay->policy : NULL, err);
+    cleanup_free char *bytes = base64_decode(text, &len);
+    if (!bytes)
+        return error_set(err, ERROR_MALFORMED, "policy: is not base64");
+    if (rl_checkpoint_decode(&checkpoint, bytes, len, err) < 0)
+        return error_prefix(err, "policy");
+    struct recommend_policy *policy = recommend_policy_new(&checkpoint, err);
+    rl_checkpoint_clear(&checkpoint);
+    int result = policy ? recommend_seat_use(&s->seat, policy, err) : -1;
+    recommend_policy_release(policy);
+    return result;
+}
+
 static int read_remembered(struct reading *r, struct subject *s, const json_t *line,
                            struct error *err)
 {
@@ -179,6 +203,21 @@ static int read_step(const struct subject *s, const json_t *line, struct journal
     return 0;
 }
 
+/* What the group of the MPA left it then. */
+static void hold(const json_t *harvest, const struct observation *seen,
+                 struct recommendation *proposed)
+{
+    json_int_t state = json_integer_value(json_object_get(harvest, "state"));
+    struct harvest_range range;
+    struct error none;
+    if (!harvest || state < SAFEGUARD_FIRST || state > SAFEGUARD_UNDER ||
+        journal_read_number(harvest, "low", &range.low, &none) < 0 ||
+        journal_read_number(harvest, "high", &range.high, &none) < 0)
+        return;
+    range.state = (enum safeguard_state)state;
+    harvest_hold(&range, seen, proposed);
+}
+
 /* An external proposal is taken as it was, unless another recommender is asked. */
 static void repeat(const struct reading *r, struct subject *s, const json_t *line,
                    const struct observation *seen, struct journal_step *step)
@@ -193,6 +232,8 @@ static void repeat(const struct reading *r, struct subject *s, const json_t *lin
             s->seat.recommender &&
             recommend_seat_ask(&s->seat, seen, json_is_true(json_object_get(line, "sizes_stay")),
                                &step->proposed, &instead, &why) == 0;
+        if (step->is_decided)
+            hold(json_object_get(line, "harvest"), seen, &step->proposed);
     }
     if (step->is_decided)
         guard_check_seen(s->guard, &r->setting.limits, &s->mpa.spec, seen,
@@ -242,7 +283,7 @@ static const struct {
 } kinds[] = {
     {"mpa", read_mpa},           {"forgot", read_forgot},         {"began", read_began},
     {"scaled", read_scaled},     {"remembered", read_remembered}, {"resized", read_resized},
-    {"decision", read_decision},
+    {"decision", read_decision}, {"policy", read_policy},
 };
 
 static int read_line(struct reading *r, const char *text, size_t len, struct error *err)

@@ -17,6 +17,7 @@
 struct kept { /* what a new file has to know of an MPA */
     char *object, *recommender;
     double memory_s;
+    json_t *policy; /* its last line of these; NULL: that of the installation */
 };
 
 struct journal {
@@ -137,6 +138,12 @@ static void put_began(struct journal *j, const char *key, const struct kept *kep
     put(j, line);
 }
 
+static void put_policy(struct journal *j, const struct kept *kept)
+{
+    if (kept->policy)
+        put(j, json_incref(kept->policy));
+}
+
 static void put_kept(struct journal *j)
 {
     const char *key;
@@ -147,6 +154,8 @@ static void put_kept(struct journal *j)
             put_mpa(j, key, kept->object);
         if (kept->recommender && j->fd >= 0)
             put_began(j, key, kept);
+        if (j->fd >= 0)
+            put_policy(j, kept);
     }
 }
 
@@ -187,6 +196,7 @@ static void free_kept(void *value)
     struct kept *kept = value;
     free(kept->object);
     free(kept->recommender);
+    json_decref(kept->policy);
     free(kept);
 }
 
@@ -268,7 +278,24 @@ void journal_began(struct journal *j, const char *key, const char *recommender, 
     struct kept *kept = kept_of(j, key);
     string_set(&kept->recommender, recommender);
     kept->memory_s = memory_s;
+    json_decref(kept->policy);
+    kept->policy = NULL;
     put_began(j, key, kept);
+}
+
+void journal_policy(struct journal *j, const char *key, const char *bytes, size_t len)
+{
+    if (!is_ready(j))
+        return;
+    struct kept *kept = kept_of(j, key);
+    cleanup_free char *text = bytes ? base64_encode(bytes, len) : NULL;
+    json_decref(kept->policy);
+    kept->policy = line_of("policy", key);
+    json_object_set_new(kept->policy, "policy",
+                        text  ? json_string(text)
+                        : len ? json_string("general")
+                              : json_null());
+    put_policy(j, kept);
 }
 
 void journal_remembered(struct journal *j, const char *key, const char *container,
@@ -292,6 +319,11 @@ void journal_decided(struct journal *j, const char *key, const struct journal_de
     json_object_set_new(line, "external", json_boolean(d->external));
     json_object_set_new(line, "sizes_stay", json_boolean(d->sizes_stay));
     json_object_set_new(line, "cpu_capped", json_boolean(d->cpu_capped));
+    if (d->range)
+        json_object_set_new(line, "harvest",
+                            json_pack("{s:i, s:o, s:o}", "state", (int)d->range->state, "low",
+                                      journal_number(d->range->low), "high",
+                                      journal_number(d->range->high)));
     json_object_set_new(line, "action", json_text(d->action, MAX_TEXT));
     json_object_set_new(line, "reason", json_text(d->reason, MAX_TEXT));
     json_object_set_new(line, "seen", journal_seen_json(d->seen));

@@ -194,7 +194,10 @@ struct kube_workload { /* Deployment, StatefulSet, ReplicaSet */
     int32_t replicas_wanted, replicas; /* spec (1 when absent), status */
     /* As /scale's status.selector would print it: "a=b,c in (d,e)". NULL when there is none. */
     char *selector;
+    char *template_cpu; /* requests of its pods' template: read them with kube_workload_cpu */
 };
+/* CPU that the template of its pods requests for a container, in milli-cores; -1: nothing. */
+int64_t kube_workload_cpu(const struct kube_workload *workload, const char *container);
 
 struct kube_scaler { /* someone else's autoscaler: HPA, ScaledObject, VPA */
     char *kind, *namespace_, *name;

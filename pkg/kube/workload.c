@@ -5,6 +5,7 @@
 
 #define MAX_NAME     253
 #define MAX_SELECTOR 16384
+#define MAX_TEMPLATE 4096 /* of what is kept of a pod's template */
 
 static const char *text_at(const json_t *object, const char *key)
 {
@@ -142,15 +143,47 @@ static int32_t count_of(const json_t *value, int32_t otherwise)
     return json_is_integer(value) && n >= 0 && n <= INT32_MAX ? (int32_t)n : otherwise;
 }
 
+/* As "NAME=MILLI,…": one string, as the block has them. NULL: none is requested. */
+static char *template_cpu(const json_t *object)
+{
+    cleanup_buf struct buf out;
+    const json_t *item;
+    size_t i;
+    buf_init(&out, MAX_TEMPLATE);
+    json_array_foreach (json_path(object, "spec", "template", "spec", "containers", NULL), i,
+                        item) {
+        int64_t milli;
+        const char *cpu = json_str(json_path(item, "resources", "requests", "cpu", NULL));
+        if (quantity_parse_milli(cpu, &milli, NULL) == 0 && milli > 0 &&
+            buf_printf(&out, "%s%s=%lld", out.len ? "," : "", text_at(item, "name"),
+                       (long long)milli) < 0)
+            break;
+    }
+    return buf_take(&out);
+}
+
+int64_t kube_workload_cpu(const struct kube_workload *w, const char *container)
+{
+    size_t len = strlen(container);
+    for (const char *at = w->template_cpu; at && *at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, container, len) == 0 && at[len] == '=')
+            return strtoll(at + len + 1, NULL, 10);
+    }
+    return -1;
+}
+
 struct kube_workload *kube_workload_project(const json_t *object, const char *kind, size_t headroom)
 {
     static const size_t strings[] = {
-        offsetof(struct kube_workload, kind),       offsetof(struct kube_workload, namespace_),
-        offsetof(struct kube_workload, name),       offsetof(struct kube_workload, owner_kind),
-        offsetof(struct kube_workload, owner_name), offsetof(struct kube_workload, selector)};
+        offsetof(struct kube_workload, kind),        offsetof(struct kube_workload, namespace_),
+        offsetof(struct kube_workload, name),        offsetof(struct kube_workload, owner_kind),
+        offsetof(struct kube_workload, owner_name),  offsetof(struct kube_workload, selector),
+        offsetof(struct kube_workload, template_cpu)};
     const json_t *meta = json_object_get(object, "metadata");
     const json_t *owner = kube_controlling_owner(object);
     cleanup_free char *selector = kube_selector_print(json_path(object, "spec", "selector", NULL));
+    cleanup_free char *cpu = template_cpu(object);
     struct kube_workload w = {
         .kind = (char *)(uintptr_t)kind,
         .namespace_ = lent(meta, "namespace"),
@@ -160,6 +193,7 @@ struct kube_workload *kube_workload_project(const json_t *object, const char *ki
         .replicas_wanted = count_of(json_path(object, "spec", "replicas", NULL), 1),
         .replicas = count_of(json_path(object, "status", "replicas", NULL), 0),
         .selector = selector,
+        .template_cpu = cpu,
     };
     copy_uid(w.uid, kube_uid(object));
     copy_uid(w.owner_uid, text_at(owner, "uid"));

@@ -200,12 +200,13 @@ const char *observe_failure(const struct observe *o, enum prom_metric metric)
 static void on_history(void *arg, const struct prom_result *result, const struct error *err)
 {
     struct observe_history *h = arg;
+    double unit = h->requests ? 1 : 1000;
     for (size_t i = 0; result && i < result->series_count; i++) {
         const struct prom_series *series = &result->series[i];
         for (size_t j = 0; j < series->sample_count; j++)
             h->on_sample(h->arg, prom_label(series, "namespace"), prom_label(series, "pod"),
                          prom_label(series, "container"), series->samples[j].time_s,
-                         series->samples[j].value * 1000);
+                         series->samples[j].value * unit);
     }
     h->on_done(h->arg, err);
     free(h);
@@ -216,6 +217,10 @@ void observe_ask_history(struct observe *o, const struct observe_history *histor
     struct observe_history *copy = xcalloc(1, sizeof(*copy));
     *copy = *history;
     double now_s = (double)clock_wall_ms() / 1000;
-    prom_query_range(o->prom, o->queries[PROM_CPU_USAGE], now_s - history->span_s, now_s,
-                     history->step_s, on_history, copy);
+    /* Buckets are cumulative: the largest has all requests. */
+    cleanup_free char *query = history->requests ? xasprintf("max by (namespace, pod) (%s)",
+                                                             o->queries[PROM_LATENCY_BUCKETS])
+                                                 : xstrdup(o->queries[PROM_CPU_USAGE]);
+    prom_query_range(o->prom, query, now_s - history->span_s, now_s, history->step_s, on_history,
+                     copy);
 }

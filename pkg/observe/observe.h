@@ -77,12 +77,13 @@ void observe_view_clear(struct observe_view *view);
 /* The figures of an observation for status.lastDecision.observation (new reference). */
 json_t *observe_json(const struct observation *seen);
 
-/* CPU usage of the last span_s seconds, to give a recommender a memory at start. on_sample is
- * called oldest first per container; on_done at the end, also after failure. */
+/* CPU usage or requests of the last span_s seconds, to give a recommender a memory at start.
+ * on_sample is called oldest first per series; on_done at the end, also after failure. */
 struct observe_history {
+    bool requests; /* per second by pod, container is ""; else milli-cores by container */
     double span_s, step_s;
     void (*on_sample)(void *arg, const char *namespace_, const char *pod, const char *container,
-                      double time_s, double cpu_milli);
+                      double time_s, double value);
     void (*on_done)(void *arg, const struct error *err); /* err NULL: all is told */
     void *arg;
 };

@@ -21,11 +21,11 @@ KUBECONFIG = RUN / "kubeconfig"
 PROMETHEUS = f"http://127.0.0.1:{os.environ.get('FAASRL_PORT_PROMETHEUS', '19090')}"
 CONTROLLER = ROOT / os.environ.get("CONTROLLER", "build/faasrl-mpa")
 SERVICE_ACCOUNT = "system:serviceaccount:faasrl-mpa:faasrl-mpa"
-ENV = dict(os.environ, KUBECONFIG=str(KUBECONFIG), PATH=f"{RUN}/bin:{os.environ['PATH']}")
+ENV = dict(os.environ, KUBECONFIG=str(KUBECONFIG), PATH=f"{RUN}/bin:{BUILD}:{os.environ['PATH']}")
 
 # Seconds-scale, so that a test sees in a minute what takes ten in production.
 FAST = ["--interval=3s", "--window=10s", "--status-interval=3s", "--resize-cooldown=5s",
-        "--history=0s", "--prometheus-timeout=2s"]
+        "--history=0s", "--learn-history=0s", "--prometheus-timeout=2s"]
 
 
 def run(*argv, stdin=None, check=True, timeout=120):

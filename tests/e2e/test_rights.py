@@ -27,6 +27,8 @@ def permissions():
 
 
 PERMISSIONS = list(permissions())
+# What is learned takes load and time to come about: test_learning.py looks at these.
+NEEDED = [p for p in PERMISSIONS if p[1] != "configmaps"]
 
 
 def without(role, missing):
@@ -133,7 +135,7 @@ def test_the_role_is_enough(roles, scene):
         process.stop()
 
 
-@pytest.mark.parametrize("group,resource,verb", PERMISSIONS, ids=["-".join(filter(None, p)) for p in PERMISSIONS])
+@pytest.mark.parametrize("group,resource,verb", NEEDED, ids=["-".join(filter(None, p)) for p in NEEDED])
 def test_no_permission_is_spare(roles, scene, group, resource, verb):
     lesser = [without(role, (group, resource, verb)) for role in roles]
     assert sum(len(r["rules"]) for r in lesser) == len(PERMISSIONS) - 1

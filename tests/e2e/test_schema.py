@@ -125,6 +125,7 @@ GOOD = {
     "unknown recommender": {"spec.recommenders.0.name": "someone-else"},
     "two in one": {"spec.recommenders.0.name": "hpa+vpa"},
     "mode Off": {"spec.policy.updateMode": "Off"},
+    "group": {"spec.policy.harvestGroup": "team-1"},
     "long name": {"metadata.name": "-".join(["a23456789"] * 7)},
     "status in a manifest": {"status": {"currentReplicas": 1}},
 }

@@ -394,6 +394,53 @@ def test_answers_of_prometheus_that_are_none_change_nothing(namespace):
             wait("it grows", lambda: asked_of_pods(namespace)[0] == "400m", 40)
 
 
+class Constant:
+    """The first answer to each query, for ever."""
+
+    def __init__(self):
+        self.first = {}
+
+    def __call__(self, true, asked):
+        return 200, self.first.setdefault(re.sub(r"time=[^&]*", "", asked), true)
+
+
+def tenfold(true, asked):
+    """Requests take ten times as long as they do."""
+    return 200, re.sub(r'"le":"([0-9.e+-]+)"', lambda le: f'"le":"{float(le[1]) * 10:g}"', true)
+
+
+LIES = {
+    "ten times the latency": tenfold,
+    "a tenth of the CPU": lambda true, asked: (200, true if "bucket" in asked else re.sub(
+        r'"([0-9.e+-]+)"\]', lambda value: f'"{float(value[1]) / 10:g}"]', true)),
+    "less than nothing": lambda true, asked: (200, re.sub(r'"([0-9])', r'"-\1', true)),
+    "more than there is": lambda true, asked: (200, re.sub(r'"[0-9.e+-]+"\]', '"1e300"]', true)),
+    "always the same": Constant(),
+}
+
+
+def test_lies_of_prometheus_harm_nobody(namespace):
+    """A learned policy decides. Whatever it is told, its bounds hold, no pod is restarted, and with the truth all is
+    well again."""
+    deploy_function(namespace)
+    with Prometheus() as prometheus, Controller("lies", *QUICK, prometheus=prometheus.url), \
+            Load(function_url(namespace), "8@600s"):
+        apply(EXAMPLE.replace("name: threshold", "name: ppo"), namespace)
+        ready(namespace)
+        for name, lie in LIES.items():
+            prometheus.spoil = lie
+            for _ in range(8):
+                time.sleep(1)
+                assert 1 <= replicas(namespace) <= 4, name
+                assert all(100 <= int(cpu[:-1]) <= 400 for cpu in asked_of_pods(namespace)), name
+            prometheus.spoil = None
+            ready(namespace, 30)
+        assert restarts(namespace) == 0
+        wait("ppo decides", lambda: condition_is(namespace, "FallbackActive", "False"), 30)
+        wait("by what is true", lambda: 0 < mpa(namespace)["status"]["lastDecision"]["observation"].get(
+            "cpuUsageMilli", 0) < 1000, 30)
+
+
 def test_prometheus_that_is_gone_changes_nothing(namespace):
     deploy_function(namespace)
     with Controller("gone", *QUICK):

@@ -58,7 +58,7 @@ static const char full[] =
     "      controlledValues: RequestsOnly\n"
     "      requests: {minAllowed: {cpu: 100m, memory: 64Mi}, maxAllowed: {cpu: 2, memory: 1.5Gi}}\n"
     "    - {name: proxy, mode: \"Off\"}\n"
-    "  policy: {updateMode: Initial}\n"
+    "  policy: {updateMode: Initial, harvestGroup: team}\n"
     "  recommenders: [{name: ppo}]\n"
     "status: {currentReplicas: 3}\n";
 
@@ -382,6 +382,7 @@ static const struct bad {
      "spec.constraints.container[0].requests.minAllowed.cpu", "milli-cores"},
     {"spec.policy.updateMode", "Off", "spec.policy.updateMode", "write \"Off\" with quotes"},
     {"spec.policy.updateMode", "Recreate", "spec.policy.updateMode", "Off, Initial, Auto"},
+    {"spec.policy.harvestGroup", "The Team", "spec.policy.harvestGroup", "lower-case"},
     {"spec.recommenders", "[]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders", "[{name: a}, {name: b}]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders.0.name", "PPO", "spec.recommenders[0].name", "recommender's name"},

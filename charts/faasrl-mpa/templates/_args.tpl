@@ -49,6 +49,10 @@
 {{- with $v.policy }}
 - {{ printf "--policy=%s" . | quote }}
 {{- end }}
+- --learn={{ $v.learn.enabled }}
+- --learn-after={{ $v.learn.after }}
+- --learn-history={{ $v.learn.history }}
+- --learn-effort={{ $v.learn.effort }}
 - --writes-per-second={{ $v.writes.perSecond }}
 - --write-burst={{ $v.writes.burst }}
 - --log-level={{ $v.log.level }}

@@ -1,0 +1,380 @@
+/* Policies of their own for MPAs whose recommender learns: the past of each, the searches, what
+ * they find, and where that is kept. What may decide when is its course's business (pkg/learn). */
+#include "entry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trial/trial.h"
+
+struct learning {
+    struct learn_course *course;
+    struct learn_search *search;          /* NULL: none is under way */
+    const struct recommend_policy *using; /* what the seat has; NULL: none */
+    int64_t generation;                   /* of the MPA that the course is for */
+    struct bytes {
+        char *data; /* NULL: none */
+        size_t len;
+    } own, before; /* the policy of its own as an encoded checkpoint, and the one before it */
+    bool asked_past, loading, reading; /* its past: was asked for, and what is still to come */
+    bool by_policy;                    /* the last decision was the policy's */
+    char trouble[256];                 /* why nothing could be learned at last; "" */
+};
+
+static void count(const struct entry *e, const char *event)
+{
+    metrics_count(e->controller->report.learning, 1, METRICS_LABELS(event));
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+/* Rates, and a goal to hold them against, are what can be learned from. */
+static bool can_learn(const struct entry *e)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    return e->controller->learner && e->seat.recommender == &recommend_ppo &&
+           spec->latency_target_us > 0 && !spec->latency_query;
+}
+
+static struct bytes copy(const char *data, size_t len)
+{
+    struct bytes out = {.data = data ? xcalloc(1, len) : NULL, .len = data ? len : 0};
+    if (data)
+        memcpy(out.data, data, len);
+    return out;
+}
+
+static void take_own(struct learning *l, const char *data, size_t len)
+{
+    free(l->before.data);
+    l->before = l->own;
+    l->own = copy(data, len);
+}
+
+void learning_end(struct entry *e)
+{
+    struct learning *l = e->learning;
+    if (!l)
+        return;
+    if (l->search)
+        learner_give_up(l->search);
+    learn_course_free(l->course);
+    free(l->own.data);
+    free(l->before.data);
+    free(l);
+    e->learning = NULL;
+}
+
+void learning_forget(struct entry *e)
+{
+    const struct world *world = &e->controller->world;
+    if (e->learning && e->controller->leading && world->drop_policy && e->mpa.uid)
+        world->drop_policy(world->self, &e->mpa);
+}
+
+static void begin(struct entry *e)
+{
+    const struct controller *c = e->controller;
+    struct error err = {0};
+    struct learn_course *course = learn_course_new(&c->options.learn, c->options.policy,
+                                                   (double)clock_mono_ms() / 1000, &err);
+    if (!course) {
+        log_error("nothing can be learned", log_str("why", err.message));
+        return;
+    }
+    e->learning = xcalloc(1, sizeof(*e->learning));
+    *e->learning = (struct learning){
+        .course = course, .using = c->options.policy, .generation = e->mpa.generation};
+}
+
+void learning_follow(struct entry *e)
+{
+    bool can = can_learn(e);
+    if (e->learning && !can)
+        learning_end(e);
+    else if (!e->learning && can)
+        begin(e);
+}
+
+/* --- its past ----------------------------------------------------------------------------------
+ */
+static void past_is_there(struct learning *l)
+{
+    if (!l->loading && !l->reading)
+        learn_course_has_past(l->course);
+}
+
+/* It is looked for anew, and what nobody can read goes. */
+static void tell_unreadable(struct entry *e, const struct error *err)
+{
+    entry_event(e, true, "PolicyUnreadable", "the policy that is kept of it: %s", err->message);
+    if (err->code == ERROR_INVALID || err->code == ERROR_MALFORMED)
+        learning_forget(e);
+}
+
+static void resume(struct entry *e, const struct world_policy *kept)
+{
+    struct learning *l = e->learning;
+    struct rl_checkpoint checkpoint = {0};
+    struct error err = {0};
+    struct recommend_policy *policy = NULL;
+    if (rl_checkpoint_decode(&checkpoint, kept->bytes, kept->len, &err) == 0)
+        policy = recommend_policy_new(&checkpoint, &err);
+    rl_checkpoint_clear(&checkpoint);
+    if (!policy || recommend_policy_check(policy, POLICY_OF_CORRECTIONS, &err) < 0) {
+        tell_unreadable(e, &err);
+    } else {
+        take_own(l, kept->bytes, kept->len);
+        learn_course_resume(l->course, policy);
+        if (kept->generation != e->mpa.generation)
+            learn_course_renew(l->course);
+        log_info("a policy is back", log_str("mpa", e->key),
+                 log_str("sha256", recommend_policy_sha256(policy)));
+    }
+    recommend_policy_release(policy);
+}
+
+static void on_loaded(void *arg, const struct world_policy *kept, const struct error *err)
+{
+    struct entry *e = arg;
+    struct learning *l = e->learning;
+    if (!e->gone && l && l->loading) {
+        l->loading = false;
+        if (kept)
+            resume(e, kept);
+        else if (err->code != ERROR_NOT_FOUND && err->code != ERROR_CANCELLED)
+            tell_unreadable(e, err);
+        past_is_there(l);
+    }
+    entry_release(e);
+}
+
+bool learning_wants_past(const struct entry *e)
+{
+    return e->learning && !e->learning->asked_past;
+}
+
+void learning_ask_past(struct entry *e, bool reading)
+{
+    struct learning *l = e->learning;
+    const struct world *world = &e->controller->world;
+    l->asked_past = true;
+    l->reading = reading;
+    if (world->load_policy) {
+        l->loading = true;
+        entry_hold(e);
+        world->load_policy(world->self, &e->mpa, on_loaded, e);
+    }
+    past_is_there(l);
+}
+
+void learning_remember(struct entry *e, const char *container, double time_s, double span_s,
+                       double requests, double cpu_milli)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    bool theirs =
+        *container && spec->controls[API_CPU] && api_container_policy(spec, container)->off;
+    if (e->learning && !theirs)
+        recommend_record_remember(learn_course_record(e->learning->course), time_s, span_s,
+                                  requests * span_s, cpu_milli / 1000 * span_s);
+}
+
+void learning_past_read(struct entry *e)
+{
+    if (!e->learning)
+        return;
+    e->learning->reading = false;
+    past_is_there(e->learning);
+}
+
+/* --- searches ----------------------------------------------------------------------------------
+ */
+static void on_kept(void *arg, const struct error *err)
+{
+    struct entry *e = arg;
+    if (err && err->code != ERROR_CANCELLED)
+        log_warn("a policy was not kept: it is lost when another leads", log_str("mpa", e->key),
+                 log_str("why", err->message));
+    entry_release(e);
+}
+
+static void keep(struct entry *e)
+{
+    const struct world *world = &e->controller->world;
+    const struct learning *l = e->learning;
+    if (!world->save_policy || e->mpa.spec.mode == API_MODE_OFF) /* which writes but status */
+        return;
+    entry_hold(e);
+    world->save_policy(world->self, &e->mpa,
+                       &(struct world_policy){l->own.data, l->own.len, l->generation}, on_kept, e);
+}
+
+static void tell_found(struct entry *e, const struct learn_result *r)
+{
+    const struct bootstrap_gain *g = &r->gain;
+    if (r->policy)
+        entry_event(e, false, "PolicyFound",
+                    "a policy of its own decides: in the simulator %.2f%% instead of %.2f%% of "
+                    "requests late with %.2f instead of %.2f times the CPU needed (%.0f s)",
+                    100 * g->after.late, 100 * g->before.late, g->after.cost, g->before.cost,
+                    r->seconds);
+    else
+        entry_event(e, false, "PolicyKept",
+                    "nothing better was found than the policy it has: %.2f%% of requests late "
+                    "with %.2f times the CPU needed in the simulator (%.0f s)",
+                    100 * g->before.late, g->before.cost, r->seconds);
+}
+
+static void on_found(void *arg, const struct learn_result *r)
+{
+    struct entry *e = arg;
+    struct learning *l = e->learning;
+    double now_s = (double)clock_mono_ms() / 1000;
+    l->search = NULL;
+    const char *result = r->err.code ? "failed" : r->policy ? "found" : "kept";
+    count(e, result);
+    snprintf(l->trouble, sizeof(l->trouble), "%s", r->err.message);
+    if (r->err.code) {
+        entry_event(e, true, "LearningFailed", "%s", r->err.message);
+        learn_course_failed(l->course, now_s);
+        return;
+    }
+    learn_course_found(l->course, r->policy, now_s);
+    tell_found(e, r);
+    if (r->policy) {
+        take_own(l, r->bytes, r->len);
+        keep(e);
+    }
+}
+
+/* The pod as one container: what is ours of it, or all of it as it is. */
+static struct api_spec bounds_of(const struct entry *e, const struct observation *seen)
+{
+    struct api_spec out;
+    double min = 0, max = 0, all = 0;
+    trial_default_spec(&out);
+    for (size_t i = 0; i < seen->container_count; i++) {
+        const struct recommend_container *c = &seen->containers[i];
+        if (isfinite(c->request[RECOMMEND_CPU]))
+            all += c->request[RECOMMEND_CPU];
+        if (!c->controlled[RECOMMEND_CPU])
+            continue;
+        min += c->min[RECOMMEND_CPU];
+        max += c->max[RECOMMEND_CPU];
+    }
+    out.latency_percentile = e->mpa.spec.latency_percentile;
+    out.min_replicas = seen->min_replicas > 0 ? seen->min_replicas : 1;
+    out.max_replicas = seen->max_replicas;
+    out.containers[0].min[API_CPU] = llround(fmax(max > 0 ? min : all, 1));
+    out.containers[0].max[API_CPU] = llround(fmax(max > 0 ? max : all, 1));
+    return out;
+}
+
+static void search(struct entry *e, const struct observation *seen)
+{
+    struct learning *l = e->learning;
+    struct learn_task task = {.goal_ms = seen->goal_ms,
+                              .interval_s = e->controller->options.interval_s};
+    struct error err = {0};
+    if (learn_course_fit(l->course, e->mpa.name, &task.workload, &err) < 0) {
+        snprintf(l->trouble, sizeof(l->trouble), "%s", err.message);
+        learn_course_failed(l->course, seen->now_s);
+        return;
+    }
+    struct api_spec bounds = bounds_of(e, seen);
+    task.bounds = &bounds;
+    struct bytes rival = copy(l->own.data, l->own.len);
+    task.rival = rival.data;
+    task.rival_len = rival.len;
+    l->generation = e->mpa.generation;
+    learn_course_began(l->course);
+    l->search = learner_search(e->controller->learner, &task, on_found, e);
+}
+
+/* --- each interval -----------------------------------------------------------------------------
+ */
+static void go_back(struct entry *e)
+{
+    struct learning *l = e->learning;
+    free(l->own.data);
+    l->own = l->before;
+    l->before = (struct bytes){0};
+    if (l->own.data)
+        keep(e);
+    else
+        learning_forget(e);
+}
+
+static void take_news(struct entry *e, enum learn_news news)
+{
+    struct learning *l = e->learning;
+    const char *why = learn_course_why(l->course);
+    if (news == LEARN_DRIFTED) {
+        if (l->search)
+            learner_give_up(l->search);
+        l->search = NULL;
+        entry_event(e, true, "DriftDetected", "%s: thresholds decide until it has learned again",
+                    why);
+        count(e, "drifted");
+    } else if (news == LEARN_WENT_BACK) {
+        entry_event(e, true, "PolicyRolledBack", "the policy before decides again: %s", why);
+        go_back(e);
+        count(e, "rolled_back");
+    }
+}
+
+static void use(struct entry *e)
+{
+    struct learning *l = e->learning;
+    const struct recommend_policy *policy = learn_course_policy(l->course);
+    struct error err;
+    if (policy == l->using || recommend_seat_use(&e->seat, policy, &err) < 0)
+        return;
+    l->using = policy;
+    bool own = policy && learn_course_has_own(l->course);
+    journal_policy(e->controller->options.journal, e->key, own ? l->own.data : NULL,
+                   own ? l->own.len : policy != NULL);
+}
+
+void learning_see(struct entry *e, const struct observation *seen)
+{
+    learning_follow(e);
+    struct learning *l = e->learning;
+    if (!l)
+        return;
+    if (l->generation != e->mpa.generation && !l->search) {
+        learn_course_renew(l->course);
+        l->generation = e->mpa.generation;
+    }
+    take_news(e, learn_course_see(l->course, seen, l->by_policy));
+    if (learn_course_wants(l->course, seen->now_s))
+        search(e, seen);
+    use(e);
+}
+
+void learning_decided(struct entry *e, bool by_policy)
+{
+    if (e->learning)
+        e->learning->by_policy = by_policy;
+}
+
+const char *learning_holds_back(const struct entry *e, char *text, size_t size)
+{
+    const struct learning *l = e->learning;
+    if (!l || learn_course_policy(l->course))
+        return NULL;
+    enum learn_stage stage = learn_course_stage(l->course);
+    double done = l->search ? learner_progress(l->search) : 0;
+    if (stage == LEARN_BEGIN)
+        snprintf(text, size, "bootstrapping %.0f %%", 100 * done);
+    else
+        snprintf(text, size, "retraining %.0f %%, as %s", 100 * done, learn_course_why(l->course));
+    return learn_stage_name(stage);
+}
+
+const char *learning_which(const struct entry *e)
+{
+    return e->learning && learn_course_has_own(e->learning->course) ? "a policy of its own"
+                                                                    : "the general policy";
+}
