@@ -7,8 +7,7 @@
 #define IDLE_HALF_LIFE_S 3600.0
 #define FIRST_BUCKET_S   0.0005
 #define MAX_S            1e5
-#define PRIOR_SHARE      0.5   /* of its goal: the tail of a function that nothing is known of */
-#define PRIOR_REQUESTS   100.0 /* after which it is hardly believed any more */
+#define GUESS_REQUESTS   100.0 /* after which a guess is hardly believed any more */
 
 struct demand_memory {
     double cpu_s, requests; /* decayed sums: their ratio is the mean */
@@ -76,14 +75,13 @@ void recommend_demand_learn(struct demand_memory *m, const struct demand_sample 
 }
 
 struct demand_estimate recommend_demand_estimate(const struct demand_memory *m, double quantile,
-                                                 double goal_s)
+                                                 double guess_s)
 {
     struct demand_estimate e = {.mean_s = m->cpu_s / m->requests, .tail_s = NAN};
     if (!(m->all_requests >= 1) || !is_amount(e.mean_s))
         return (struct demand_estimate){NAN, NAN};
     double rare = (1 - quantile) * m->tail_requests / m->tail_shown;
     double seen = recommend_histogram_percentile(m->tail, 1 - rare * (1 - rare / 2));
-    double prior = PRIOR_SHARE * goal_s;
-    e.tail_s = isnan(seen) ? prior : fmax(seen, prior * exp(-m->all_requests / PRIOR_REQUESTS));
+    e.tail_s = isnan(seen) ? guess_s : fmax(seen, guess_s * exp(-m->all_requests / GUESS_REQUESTS));
     return e;
 }

@@ -191,7 +191,7 @@ static void propose(struct feedforward *f, const struct look *l, double rate,
                     struct recommendation *out)
 {
     const struct observation *seen = l->seen;
-    struct demand_estimate e = recommend_demand_estimate(f->look.demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(f->look.demand, l->quantile, l->guess_s);
     if (isnan(e.mean_s)) {
         recommend_reason_write(
             &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);

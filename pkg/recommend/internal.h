@@ -192,8 +192,9 @@ struct demand_estimate {
 struct demand_memory *recommend_demand_new(void);
 void recommend_demand_free(struct demand_memory *m);
 void recommend_demand_learn(struct demand_memory *m, const struct demand_sample *s);
+/* guess_s: of the tail, as long as few requests were seen. */
 struct demand_estimate recommend_demand_estimate(const struct demand_memory *m, double quantile,
-                                                 double goal_s);
+                                                 double guess_s);
 
 /* --- what an interval shows (look.c) --------------------------------------------------------- */
 struct look_memory {
@@ -208,9 +209,10 @@ struct look {
     bool sized;      /* CPU is ours to set */
     double quantile; /* 0.99 */
     double goal_s;
-    double span_s; /* since it was last asked; 0: just now */
-    double came;   /* requests per second, rather than of those that were answered */
-    double rate;   /* and with those that have piled up, to be worked off */
+    double guess_s; /* CPU time of a request at the quantile, where nothing is known of it */
+    double span_s;  /* since it was last asked; 0: just now */
+    double came;    /* requests per second, rather than of those that were answered */
+    double rate;    /* and with those that have piled up, to be worked off */
     double used_milli;
     int ready;
 };
@@ -259,7 +261,8 @@ void recommend_sizing_free(struct sizing *s);
 /* Before anything is asked. */
 void recommend_sizing_set(struct sizing *s, const struct sizing_task *task);
 /* The least CPU, times factor, with which one replica keeps the goal at this rate, within bounds;
- * INFINITY: the most is too little. */
+ * INFINITY: the most is too little. A factor that would be too much for a lone request counts as
+ * 1: no number of replicas could satisfy it. */
 double recommend_sizing_milli(struct sizing *s, double rate, double factor);
 /* The most of all where nothing is enough. */
 struct sizing_choice recommend_sizing_cheapest(struct sizing *s, double rate, double factor);

@@ -5,6 +5,7 @@
 #define MANY       2   /* requests beyond the quantile in one window */
 #define OVERLOADED 0.9 /* of its CPU in use */
 #define OVERDUE    4   /* times the goal */
+#define GUESS      0.5 /* of what the largest pod can serve within the goal, at one core per request */
 
 void recommend_look_init(struct look_memory *m)
 {
@@ -74,6 +75,7 @@ int recommend_look(const struct look_memory *m, const struct observation *seen, 
     if (!l->sized)
         l->size = whole_size(seen);
     l->goal_s = seen->goal_ms / 1000;
+    l->guess_s = GUESS * l->goal_s * fmin(1, l->size.max / 1000); /* fmin skips NaN */
     l->span_s = isnan(m->asked_s) ? fmax(seen->latency_window_s, 1) : seen->now_s - m->asked_s;
     l->ready = recommend_ready(seen);
     l->used_milli = used_milli(seen, l->sized);
@@ -111,7 +113,7 @@ double recommend_look_tail(const struct look_memory *m, const struct look *l)
     double busy = l->used_milli / 1000 / pods, latency_s = seen->latency_ms / 1000;
     if (!recommend_latency_known(seen))
         return NAN;
-    struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->guess_s);
     double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
     if (!(beyond > MANY) || isnan(e.mean_s))
         return recommend_queue_served(cores, busy, latency_s);

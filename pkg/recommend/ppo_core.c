@@ -113,7 +113,7 @@ bool recommend_ppo_learn(struct ppo *p, const struct look *l)
     double tail_s = again ? NAN : recommend_look_tail(&p->look, l);
     if (!again)
         recommend_look_learn(&p->look, l, tail_s);
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
     if (!again)
         learn_level(p, l);
     if (isnan(e.mean_s))

@@ -35,7 +35,7 @@ void recommend_ppo_features(const struct ppo *p, const struct look *l, float *ou
     const struct observation *seen = l->seen;
     double allowed = 1 - l->quantile, requests = l->came * p->span_s;
     double reserved = l->size.now * seen->replicas_wanted, pods = fmax(l->ready, 1);
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
     struct readiness_choice r = recommend_readiness_choose(
         p->readiness, allowed,
         recommend_policy_heads[POLICY_RISK].values[recommend_policy_heads[POLICY_RISK].neutral]);

@@ -88,7 +88,7 @@ void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
                         struct recommendation *out)
 {
     const struct look *l = plan->look;
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
     char situation[SITUATION] = "", mean[24], tail[24];
     duration_print(e.mean_s * 1e6, mean);
     duration_print(e.tail_s * 1e6, tail);

@@ -10,7 +10,7 @@
 
 struct recommend_record {
     struct look_memory look;
-    double percentile, goal_s;              /* of the last observation */
+    double percentile, guess_s;             /* of the last observation */
     int64_t newest;                         /* slot since the clock began; -1: none yet */
     struct record_slot slots[RECORD_SLOTS]; /* by their number, around */
 };
@@ -19,7 +19,7 @@ struct recommend_record *recommend_record_new(void)
 {
     struct recommend_record *r = xcalloc(1, sizeof(*r));
     recommend_look_init(&r->look);
-    r->percentile = r->goal_s = NAN;
+    r->percentile = r->guess_s = NAN;
     r->newest = -1;
     return r;
 }
@@ -108,7 +108,7 @@ struct record_interval recommend_record_add(struct recommend_record *r,
     recommend_look_learn(&r->look, &l, recommend_look_tail(&r->look, &l));
     recommend_look_keep(&r->look, &l);
     r->percentile = seen->percentile;
-    r->goal_s = l.goal_s;
+    r->guess_s = l.guess_s;
     if (first || l.span_s > LONGEST_S)
         return out;
     double requests = seen->requests_per_s * l.span_s, cpu_s = l.used_milli / 1000 * l.span_s;
@@ -116,7 +116,7 @@ struct record_interval recommend_record_add(struct recommend_record *r,
           &(struct record_slot){.requests = (float)requests,
                                 .cpu_s = (float)cpu_s,
                                 .late = (float)recommend_look_late(&l)});
-    struct demand_estimate e = recommend_demand_estimate(r->look.demand, l.quantile, l.goal_s);
+    struct demand_estimate e = recommend_demand_estimate(r->look.demand, l.quantile, l.guess_s);
     if (is_amount(e.mean_s) && is_amount(e.tail_s))
         out.earned = earned(&l, &e);
     if (requests >= ENOUGH && cpu_s > 0)
@@ -156,9 +156,9 @@ struct record_demand recommend_record_demand(const struct recommend_record *r, s
         cpu_s += slot->cpu_s;
         slots--;
     }
-    struct demand_estimate e = recommend_demand_estimate(r->look.demand, quantile, r->goal_s);
+    struct demand_estimate e = recommend_demand_estimate(r->look.demand, quantile, r->guess_s);
     double mean_s = requests > 0 ? cpu_s / requests : NAN;
-    double tail_s = is_amount(e.tail_s) ? e.tail_s : r->goal_s / 2;
+    double tail_s = is_amount(e.tail_s) ? e.tail_s : r->guess_s;
     if (!is_amount(mean_s) || !is_amount(tail_s))
         return (struct record_demand){NAN, NAN, NAN};
     double sigma = deviation(tail_s / mean_s, recommend_queue_score(quantile));

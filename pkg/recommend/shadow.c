@@ -55,7 +55,7 @@ static void learn(struct recommend_shadow *s, const struct observation *seen, bo
         return;
     recommend_look_learn(&s->look, &l, recommend_look_tail(&s->look, &l));
     recommend_look_keep(&s->look, &l);
-    struct demand_estimate e = recommend_demand_estimate(s->look.demand, l.quantile, l.goal_s);
+    struct demand_estimate e = recommend_demand_estimate(s->look.demand, l.quantile, l.guess_s);
     if (counts && is_amount(e.mean_s) && is_amount(e.tail_s))
         judge(s, &l, &e);
 }

@@ -146,6 +146,8 @@ double recommend_sizing_milli(struct sizing *s, double rate, double factor)
     size_t point;
     const struct pod_size *size = &s->task.size;
     double part = place_of(rate, &point);
+    if (factor > 1 && factor * milli_at(s, 0) > size->max)
+        factor = 1;
     double milli = factor * between(milli_at(s, point), milli_at(s, point + 1), part);
     milli = fmax(milli, rate * s->task.mean_s * 1000 / (factor < 1 ? TRIMMED : STABLE));
     return milli > size->max * (1 + SLACK) ? INFINITY : clamp(milli, size->min, size->max);

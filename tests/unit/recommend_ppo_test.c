@@ -507,6 +507,31 @@ static void bursts_that_come_again_are_waited_for(void **state)
     scene_free(once);
 }
 
+/* As on a real cluster: a pod that may have 400m at most, of which little is known yet. */
+static void a_small_pod_is_not_multiplied_at_its_beginning(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    struct ear ear = {0};
+    for (size_t h = 0; h < POLICY_HEAD_COUNT; h++)
+        ear.answer[h] = recommend_policy_heads[h].neutral;
+    ear.answer[POLICY_CPU] += 2; /* 1.25 */
+    scene_use(s, listen, &ear);
+    s->seen.goal_ms = 250;
+    s->seen.max_replicas = 4;
+    s->seen.latency_window_s = 40;
+    s->seen.containers[0].max[CPU] = 400;
+    for (int i = 0; i < 12; i++) {
+        scene_cpu(s, 200, 0.3 * 21);
+        scene_load(s, 0.3, 0.03, 104);
+        s->seen.now_s += 15;
+        assert_int_equal(scene_ask(s), 0);
+        if (s->out.replicas > 1)
+            fail_msg("%d × %gm: %s", s->out.replicas, scene_target(s), s->out.reason);
+    }
+    scene_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +549,7 @@ int main(void)
         cmocka_unit_test(what_is_expected_is_told),
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
+        cmocka_unit_test(a_small_pod_is_not_multiplied_at_its_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
