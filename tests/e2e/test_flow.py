@@ -1,4 +1,5 @@
 """The whole length: a latency goal, load that comes and goes, replicas and CPU that follow."""
+import contextlib
 import math
 import re
 import time
@@ -33,6 +34,13 @@ def busy_rate(namespace):
     return max(8, min(45, round(0.5 / min(times))))
 
 
+def grows_within(namespace, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and max(cpu_requests(namespace)) < 400:
+        time.sleep(1)
+    return time.monotonic() < end
+
+
 def test_replicas_and_cpu_follow_the_goal(namespace):
     deploy_function(namespace)
     identities = {p["metadata"]["uid"] for p in pods(namespace)}
@@ -42,8 +50,10 @@ def test_replicas_and_cpu_follow_the_goal(namespace):
         assert table(namespace)["CPU"] in ("200m", "100m")
 
         rate = busy_rate(namespace)
-        with Load(function_url(namespace), f"2@5s,2-{rate}@20s,{rate}@130s"):
-            wait("CPU grows in place to its maximum", lambda: max(cpu_requests(namespace)) == 400, 90)
+        with Load(function_url(namespace), f"2@5s,2-{rate}@20s,{rate}@130s"), contextlib.ExitStack() as more:
+            if not grows_within(namespace, 50):  # the machine is faster than it was when the rate was found
+                more.enter_context(Load(function_url(namespace), f"{rate}@100s"))
+            wait("CPU grows in place to its maximum", lambda: max(cpu_requests(namespace)) == 400, 60)
             assert identities <= {p["metadata"]["uid"] for p in pods(namespace)}
             assert restarts(namespace) == 0
             wait("replicas grow when CPU is at its maximum", lambda: replicas(namespace) >= 2, 60)

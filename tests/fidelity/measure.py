@@ -26,6 +26,7 @@ OUT = ROOT / "build/fidelity"
 LOAD, SPIN = ROOT / "build/load", ROOT / "build/spin"
 SPAN_S = 25  # of a point in a round
 CALIBRATION_S = 10
+RARE = 5  # calls per second of the same function beside it, in a pod without limit: how fast the machine is meanwhile
 # What makes a measurement worthless, so that it is made again, a few times at most: others used this
 # share of the cores, or the cores were slower than at their best by this share.
 BUSY, SLOW, TRIES = 0.15, 0.10, 3
@@ -215,7 +216,7 @@ class Bed:
 
     def __init__(self, awake, shapes, best_pace):
         self.machine, self.awake, self.best_pace = machine(), awake, best_pace
-        self.shapes, self.pods, self.url = [(0, 1), *shapes], [], None
+        self.shapes, self.pods, self.url, self.alone = [(0, 1), *shapes], [], None, None
 
     def __enter__(self):
         harness.cluster("load-image", ROOT / "build/function.tar")
@@ -226,6 +227,8 @@ class Bed:
             harness.kubectl("rollout", "status", f"deployment/f-{cpu_milli}-{replicas}", "-n", NAMESPACE,
                             "--timeout=110s")
         time.sleep(3)  # until Services lead to the pods, and the machine is quiet
+        self.use(0, 1)
+        self.alone = self.url
         return self
 
     def __exit__(self, *exc):
@@ -237,14 +240,28 @@ class Bed:
         self.pods = harness.listing("pods", NAMESPACE, "-l", f"app={name}")
         self.url = f"http://{harness.get('service', name, NAMESPACE)['spec']['clusterIP']}"
 
+    def start_load(self, url, workload, trace, samples, *flags):
+        targets = [f"--target={url}{path}" for path in workload.paths()]
+        return subprocess.Popen([str(LOAD), *targets, "--trace", trace, "--json", "--timeout=30s",
+                                 f"--samples={samples}", *flags], preexec_fn=realtime, stdout=subprocess.DEVNULL)
+
+    def end_load(self, process, samples):
+        assert process.wait() == 0, "the load generator failed"
+        return [SAMPLE.fullmatch(line) for line in samples.read_text().splitlines()]
+
+    def start_beside(self, workload, span_s):
+        return self.start_load(self.alone, workload, f"{RARE}@{span_s}s", OUT / "beside")
+
+    def end_beside(self, process):
+        """The CPU of a call."""
+        calls = [float(row["cpu"]) for row in self.end_load(process, OUT / "beside") if row["status"] == "200"]
+        return sum(calls) / len(calls)
+
     def load(self, workload, trace, *flags):
         """The requests of a trace in order of time, by columns."""
         samples = OUT / "samples"
         targets = [self.url + path for path in workload.paths()]
-        subprocess.run([str(LOAD), *(f"--target={target}" for target in targets), "--trace", trace,
-                        "--json", "--timeout=30s", f"--samples={samples}", *flags], check=True,
-                       preexec_fn=realtime, stdout=subprocess.DEVNULL)
-        rows = [SAMPLE.fullmatch(line) for line in samples.read_text().splitlines()]
+        rows = self.end_load(self.start_load(self.url, workload, trace, samples, *flags), samples)
         good = [row for row in rows if row["status"] == "200"]
         names = sorted({row["pod"] for row in good})
         return {"sent_s": [float(row["sent"]) for row in good],
@@ -286,8 +303,10 @@ class Bed:
 
     def observe_once(self, workload, trace, *flags):
         before, begin = self.counters(), time.monotonic()
+        beside = self.start_beside(workload, SPAN_S) if self.url != self.alone else None
         seen = self.load(workload, trace, *flags)
         after, took = self.counters(), time.monotonic() - begin
+        seen["alone_ms"] = self.end_beside(beside or self.start_beside(workload, CALIBRATION_S))
         used = {name: after[name] - before[name] for name in after}
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
         return dict(seen, cpu_s=used["cpu_s"], periods=used["pod_periods"],

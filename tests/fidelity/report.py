@@ -2,7 +2,7 @@
 import json
 import statistics
 
-from measure import BUSY, CALIBRATION_S, SLOW, SPAN_S, TRIES, fit
+from measure import BUSY, CALIBRATION_S, RARE, SLOW, SPAN_S, TRIES, fit
 
 MEDIAN_GOAL, WORST_GOAL = 0.15, 0.35
 FIGURES = {"p50_ms": "p50", "p99_ms": "p99", "utilization": "CPU utilisation"}
@@ -97,10 +97,11 @@ ran out of its quota.
 - **Quiet.** While a point is measured, the control plane, kubelet, containerd and Prometheus are stopped (`SIGSTOP`): on
   two cores they take a part of them, in bursts. Pods, their quotas and the rules that lead to them are the kernel's, and
   go on. Calls are made so large that they take about as much CPU on any machine.
-- **Pace.** A machine that is shared, or virtual, is not equally fast at all times. On each core a process of the lowest
-  priority repeats a fixed work, which also keeps the core from sleeping; the CPU time of a round of it is the
-  machine's pace. The demand of a point is that of its calibration times the pace of the one to that of the other:
-  this tells of the machine, not of the function.
+- **Pace.** A machine that is shared, or virtual, is not equally fast at all times. While a point is measured, the same
+  function is called {RARE} times a second in a pod without limit, and likewise after the calibration. The demand of a
+  point is that of its calibration times the CPU of such a call to that of the other: this tells of the machine, not of
+  the point. On each core a process of the lowest priority repeats a fixed work, which keeps the core from sleeping and
+  tells when it is too slow to measure at all.
 - **Points** were chosen before anything was measured, from a grid of functions, limits, pods and utilisation: where
   the simulator says that its p99 varies by chance by no more than 15%, and by no more than 20% if demand is 3% off.
   Elsewhere p99 is a matter of luck, at any length of a test that one can wait for.
@@ -169,7 +170,7 @@ def document(rows, variants, calibrations, machine, rounds, runs):
         summary="\n".join(f"- {line}" for line in summary_lines(rows)),
         variants="\n".join(variant_text(*pair) for pair in variants.items()),
         demands="\n".join(demand_text(*pair) for pair in calibrations),
-        BUSY=BUSY, SLOW=SLOW, SPAN_S=SPAN_S, TRIES=TRIES, CALIBRATION_S=CALIBRATION_S,
+        BUSY=BUSY, RARE=RARE, SLOW=SLOW, SPAN_S=SPAN_S, TRIES=TRIES, CALIBRATION_S=CALIBRATION_S,
         MEDIAN_GOAL=MEDIAN_GOAL, WORST_GOAL=WORST_GOAL, **machine)
 
 
