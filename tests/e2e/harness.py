@@ -236,6 +236,8 @@ class Controller:
         self.kubeconfig.write_text(json.dumps(config))
         if not any(flag.startswith("--listen") for flag in flags):
             flags = ("--listen=off", *flags)  # several run at a time
+        if not any(flag.startswith("--policy") for flag in flags):
+            flags = (f"--policy={ROOT}/build/policy", *flags)  # beside a sanitized build there is none
         self.argv = [*wrapper, str(binary or CONTROLLER), f"--kubeconfig={self.kubeconfig}",
                      f"--prometheus-url={prometheus}", "--log-level=debug",
                      *(FAST if fast else ()), *flags]
