@@ -48,7 +48,9 @@ void demand_clear(struct demand *d)
 void arrivals_init(struct arrivals *a, const struct trace_function *f, uint64_t seed,
                    uint64_t stream)
 {
-    *a = (struct arrivals){.workload = f, .random = random_stream(seed, stream)};
+    *a = (struct arrivals){.workload = f,
+                           .random = random_stream(seed, stream),
+                           .slower_from_s = f->slower > 0 ? f->slower_from_s : INFINITY};
     arrivals_next_slot(a);
 }
 

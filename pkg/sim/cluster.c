@@ -101,7 +101,7 @@ void requests_take_waiting(struct cluster *c, struct function *f)
 static void plan_arrival(struct cluster *c, struct function *f)
 {
     events_set(&c->coming, (uint32_t)(f - c->functions), arrivals_next(&f->arrivals));
-    f->next_cpu_s = demand_draw(&f->demand, &f->arrivals.random);
+    f->next_cpu_s = arrivals_demand(&f->arrivals, &f->demand);
 }
 
 static void arrive(struct cluster *c, struct function *f)

@@ -157,7 +157,7 @@ size_t cluster_peek(const struct cluster *c, size_t function, double span_s,
         if (out && count < max)
             out[count] = (struct cluster_request){at_s, cpu_s * 1000};
         at_s = arrivals_next(&ahead);
-        cpu_s = demand_draw(&f->demand, &ahead.random);
+        cpu_s = arrivals_demand(&ahead, &f->demand);
     }
     return count;
 }

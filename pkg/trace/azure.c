@@ -14,17 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOT_S         60
-#define MAX_COUNT      1e9 /* requests in a minute */
-#define MAX_MS         1e9
-#define MAX_MEGABYTES  1e9
-#define MEGABYTE       1048576.0
-#define MIN_CPU_MS     0.1
-#define MAX_BEND       0.99              /* no steps: two points never have the same share */
-#define MAX_ALL_COUNTS ((size_t)1 << 27) /* of all functions: 1 GiB */
-#define KEY_SIZE       400               /* three identifiers */
-#define SHORT_HASH     8
-#define MIN_HASH       32
+#define SLOT_S        60
+#define MAX_COUNT     1e9 /* requests in a minute */
+#define MAX_MS        1e9
+#define MAX_MEGABYTES 1e9
+#define MEGABYTE      1048576.0
+#define MIN_CPU_MS    0.1
+#define MAX_BEND      0.99 /* no steps: two points never have the same share */
+#define KEY_SIZE      400  /* three identifiers */
+#define SHORT_HASH    8
+#define MIN_HASH      32
 
 static const struct {
     const char *column;

@@ -4,6 +4,8 @@
 
 #include "trace/trace.h"
 
+#define MAX_ALL_COUNTS ((size_t)1 << 27) /* of all functions: 1 GiB */
+
 /* --- text ------------------------------------------------------------------------------------ */
 /* The real files of a day have 150 MB. */
 #define TEXT_MAX_BYTES ((size_t)1 << 30)
@@ -78,5 +80,15 @@ void generate_bursty(const struct generator *g, struct trace_function *out);
 void generate_diurnal(const struct generator *g, struct trace_function *out);
 /* Log-normal CPU demand with this median and 99th percentile. */
 void generate_demand(double median_ms, double p99_ms, struct trace_function *out);
+
+/* --- a change (change.c) -----------------------------------------------------------------------
+ */
+struct change {
+    double slower; /* so many times the CPU for a request; NaN: as before */
+    double
+        gather_s; /* of each so many seconds all requests come in the first tenth; NaN: as before */
+    double at_s;  /* NaN: after half of the span */
+};
+int change_functions(struct trace *trace, const struct change *change, struct error *err);
 
 #endif

@@ -9,7 +9,8 @@ const char trace_forms[] =
     "rps:FILE[,scale=X][,demand=MS][,p99=MS]\n"
     "poisson:rate=R[,span=S][,demand=MS][,p99=MS]\n"
     "bursty:rate=R,burst=X,every=S,length=S[,span=S][,demand=MS][,p99=MS][,seed=N]\n"
-    "diurnal:rate=R[,amplitude=A][,period=S][,span=S][,demand=MS][,p99=MS]\n";
+    "diurnal:rate=R[,amplitude=A][,period=S][,span=S][,demand=MS][,p99=MS]\n"
+    "  each with [,slower=X][,gather=S][,change=S]: another function from then on\n";
 
 #define MAX_SPAN_S       31622400 /* 366 days */
 #define MAX_FILES        3
@@ -33,6 +34,9 @@ enum option {
     SEED,
     SCALE,
     FUNCTIONS,
+    SLOWER,
+    GATHER,
+    CHANGE,
     OPTION_COUNT
 };
 
@@ -53,6 +57,10 @@ static const struct {
     [SEED] = {"seed", "a whole number", 0, 0x1p53, true},
     [SCALE] = {"scale", "factor for the number of requests", 1e-6, 1e6, false},
     [FUNCTIONS] = {"functions", "how many to take, a whole number", 1, 1e9, true},
+    [SLOWER] = {"slower", "factor for the CPU of a request after the change", 0.001, 1000, false},
+    [GATHER] = {"gather", "seconds, of which all requests come in a tenth after the change", 10,
+                MAX_SPAN_S, false},
+    [CHANGE] = {"change", "seconds until the change", 0, MAX_SPAN_S, false},
 };
 
 /* A specification taken apart. An option that is not stated is NaN. */
@@ -191,11 +199,23 @@ static int open_diurnal(const struct spec *spec, struct trace *out, struct error
     return generate(spec, out, generate_diurnal, err);
 }
 
-#define DEMAND_BITS  (BIT(DEMAND) | BIT(P99))
+static int apply_change(const struct spec *spec, struct trace *trace, struct error *err)
+{
+    const double *o = spec->options;
+    if (isnan(o[SLOWER]) && isnan(o[GATHER]))
+        return isnan(o[CHANGE])
+                   ? 0
+                   : error_set(err, ERROR_INVALID, "change=%g: state slower=X or gather=S, too",
+                               o[CHANGE]);
+    return change_functions(trace, &(struct change){o[SLOWER], o[GATHER], o[CHANGE]}, err);
+}
+
+#define CHANGE_BITS  (BIT(SLOWER) | BIT(GATHER) | BIT(CHANGE))
+#define DEMAND_BITS  (BIT(DEMAND) | BIT(P99) | CHANGE_BITS)
 #define BURSTY_BITS  (BIT(RATE) | BIT(BURST) | BIT(EVERY) | BIT(LENGTH))
 #define DIURNAL_BITS (BIT(RATE) | BIT(AMPLITUDE) | BIT(PERIOD) | BIT(SPAN))
 static const struct form forms[] = {
-    {"azure", 2, 3, 0, BIT(FUNCTIONS) | BIT(SCALE), open_azure},
+    {"azure", 2, 3, 0, BIT(FUNCTIONS) | BIT(SCALE) | CHANGE_BITS, open_azure},
     {"rps", 1, 1, 0, BIT(SCALE) | DEMAND_BITS, open_rps},
     {"poisson", 0, 0, BIT(RATE), BIT(RATE) | BIT(SPAN) | DEMAND_BITS, open_poisson},
     {"bursty", 0, 0, BURSTY_BITS, BURSTY_BITS | BIT(SPAN) | BIT(SEED) | DEMAND_BITS, open_bursty},
@@ -323,6 +343,8 @@ int trace_open(const char *specification, struct trace *out, struct error *err)
     int result = take_apart(&spec, err);
     if (result == 0)
         result = spec.form->open(&spec, out, err);
+    if (result == 0)
+        result = apply_change(&spec, out, err);
     free(spec.copy);
     if (result < 0) {
         trace_clear(out);

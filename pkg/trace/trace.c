@@ -59,6 +59,11 @@ double trace_cpu_quantile_ms(const struct trace_function *f, double share)
     return q->cpu_ms + (q[1].cpu_ms - q->cpu_ms) * (share - q->share) / (q[1].share - q->share);
 }
 
+double trace_slowdown(const struct trace_function *f, double time_s)
+{
+    return f->slower > 0 && time_s >= f->slower_from_s ? f->slower : 1;
+}
+
 double trace_default_goal_ms(const struct trace_function *f)
 {
     return 2 * trace_cpu_quantile_ms(f, 0.99);

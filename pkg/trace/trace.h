@@ -30,7 +30,8 @@ struct trace_function {
     struct trace_quantile *quantiles;
     size_t quantile_count;
     double mean_cpu_ms;
-    double memory_bytes; /* of one replica, median; NaN: unknown */
+    double slower, slower_from_s; /* from then on it is so many times as much; 0: always as it is */
+    double memory_bytes;          /* of one replica, median; NaN: unknown */
 };
 
 struct trace {
@@ -48,6 +49,7 @@ struct trace {
  *   bursty:rate=R,burst=X,every=S,length=S[,span=S][,demand=MS][,p99=MS][,seed=N]
  *   diurnal:rate=R[,amplitude=A][,period=S][,span=S][,demand=MS][,p99=MS]
  *
+ * and each with [,slower=X][,gather=S][,change=S], for functions that are not what they were.
  * Units, defaults and file formats: docs/workloads.md. What is wrong with a file is told with file,
  * line and column; a specification that cannot be is ERROR_INVALID, anything else a file's fault.
  * Nothing is left behind then. */
@@ -59,8 +61,10 @@ extern const char trace_forms[];
 
 double trace_span_s(const struct trace_function *f);   /* of its slots, once */
 double trace_requests(const struct trace_function *f); /* expected within its slots, once */
+/* Both of demand as it is before it gets slower; and how many times as much it is at a time. */
 double trace_mean_cpu_ms(const struct trace_function *f);
 double trace_cpu_quantile_ms(const struct trace_function *f, double share);
+double trace_slowdown(const struct trace_function *f, double time_s);
 /* What a function without a stated goal gets: twice its p99 execution time alone on one core. */
 double trace_default_goal_ms(const struct trace_function *f);
 

@@ -18,20 +18,25 @@
 struct capacity {
     struct oracle_world world;
     double late_share;
+    double slowdown;  /* of the function, at the time this is about */
     double low_milli; /* the bound; below sizes[0] a lone request is late too often */
     double sizes_milli[MAX_SIZES], rates[MAX_SIZES]; /* NaN: not known yet */
     size_t count;
     double most_requests;
 };
 
+static double mean_s(const struct capacity *c)
+{
+    return c->slowdown * trace_mean_cpu_ms(c->world.settings->workload) / 1000;
+}
+
 /* --- one replica under load ------------------------------------------------------------------- */
 /* Requests of one simulation: many, but not many more than the function has itself, and fewer where
  * each of them takes long. */
 static double requests_of(const struct capacity *c, double limit_milli)
 {
-    double mean_s = trace_mean_cpu_ms(c->world.settings->workload) / 1000;
     double quota_s = limit_milli > 0 ? limit_milli / 1000 * CFS_PERIOD_S : INFINITY;
-    double affordable = PERIODS_WORTH / (1 + mean_s / quota_s);
+    double affordable = PERIODS_WORTH / (1 + mean_s(c) / quota_s);
     return floor(fmin(c->most_requests, fmax(affordable, FEW_REQUESTS)));
 }
 
@@ -51,6 +56,8 @@ static double late_share(const struct capacity *c, double milli, double requests
     load.slot_count = 1;
     load.slot_s = requests / requests_per_s;
     load.poisson = load.repeat = false;
+    load.slower = c->slowdown;
+    load.slower_from_s = 0;
     struct cluster *cluster = cluster_new(
         &(struct cluster_config){.functions = &one, .function_count = 1, .seed = 1}, &err);
     if (!cluster)
@@ -80,13 +87,13 @@ static double full_rate(const struct capacity *c, double milli)
     double cores = limit > 0 ? limit / 1000 : INFINITY;
     if (f->concurrency > 0)
         cores = fmin(cores, f->concurrency);
-    return cores / (trace_mean_cpu_ms(f->workload) / 1000);
+    return cores / mean_s(c);
 }
 
 static double idle_rate(const struct capacity *c, double milli)
 {
     double full = full_rate(c, milli);
-    return IDLE_LOAD * (isinf(full) ? 1000 / trace_mean_cpu_ms(c->world.settings->workload) : full);
+    return IDLE_LOAD * (isinf(full) ? 1 / mean_s(c) : full);
 }
 
 static double find_rate(const struct capacity *c, double milli)
@@ -134,12 +141,14 @@ static void set_sizes(struct capacity *c, double least, double high)
     }
 }
 
-struct capacity *capacity_new(const struct oracle_world *world, double low_milli, double high_milli)
+struct capacity *capacity_new(const struct oracle_world *world, double slowdown, double low_milli,
+                              double high_milli)
 {
     struct capacity *c = xcalloc(1, sizeof(*c));
     const struct trace_function *workload = world->settings->workload;
     double all = trace_requests(workload) * fmax(world->span_s / trace_span_s(workload), 1);
     c->world = *world;
+    c->slowdown = slowdown;
     c->low_milli = low_milli;
     c->most_requests = fmin(fmax(2 * all, MIN_REQUESTS), MAX_REQUESTS);
     c->late_share = NAN; /* nothing to compare with: the simulation runs to its end */

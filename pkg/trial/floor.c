@@ -128,7 +128,8 @@ static int floor_recommend(void *self, const struct observation *seen, struct re
                           ? seen->containers[0].max[RECOMMEND_CPU]
                           : seen->containers[0].request[RECOMMEND_CPU],
         .allowed = fmax(o->budget - (double)state.overdue + w->late_share * soon, 0),
-        .work = coming * trace_mean_cpu_ms(f->workload) / span_s,
+        .work = coming * trace_slowdown(f->workload, seen->now_s + w->interval_s) *
+                trace_mean_cpu_ms(f->workload) / span_s,
         .best = {seen->min_replicas > 0 ? seen->min_replicas : 1,
                  seen->containers[0].min[RECOMMEND_CPU], 0},
         .found = true,

@@ -64,7 +64,8 @@ double oracle_limit_milli(const struct oracle_world *world, double request_milli
 
 struct oracle { /* the memory of both */
     struct oracle_world world;
-    struct capacity *capacity; /* made when first needed */
+    struct capacity *capacity; /* made when first needed, and when the function has changed */
+    double slowdown;           /* for which it was */
     double budget;             /* requests that may still be late */
 };
 extern const struct recommender trial_oracle, trial_oracle_requests;
@@ -81,7 +82,7 @@ void oracle_propose(const struct observation *seen, int replicas, double cpu_mil
  * Found by simulation of one replica under Poisson arrivals: where requests go to replicas at
  * random, each replica sees just that, whatever the others do. */
 struct capacity;
-struct capacity *capacity_new(const struct oracle_world *world, double low_milli,
+struct capacity *capacity_new(const struct oracle_world *world, double slowdown, double low_milli,
                               double high_milli);
 void capacity_free(struct capacity *c);
 /* The least CPU with which one replica can take so many requests per second and not more than the

@@ -154,10 +154,14 @@ static int oracle_recommend(void *self, const struct observation *seen, struct r
     struct oracle *o = self;
     const struct recommend_container *c = &seen->containers[0];
     (void)err;
-    if (!o->capacity) {
+    double slowdown =
+        trace_slowdown(o->world.settings->workload, seen->now_s + o->world.interval_s);
+    if (!o->capacity || o->slowdown != slowdown) {
         double fixed = c->request[RECOMMEND_CPU];
         bool free_ = c->controlled[RECOMMEND_CPU];
-        o->capacity = capacity_new(&o->world, free_ ? c->min[RECOMMEND_CPU] : fixed,
+        capacity_free(o->capacity);
+        o->slowdown = slowdown;
+        o->capacity = capacity_new(&o->world, slowdown, free_ ? c->min[RECOMMEND_CPU] : fixed,
                                    free_ ? c->max[RECOMMEND_CPU] : fixed);
     }
     struct demand d = look_ahead(&o->world, seen->now_s);

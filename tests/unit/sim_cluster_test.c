@@ -115,6 +115,24 @@ static void mm1_ps_has_the_mean_of_theory(void **state)
     }
 }
 
+/* From one second on a request needs three times as much: M/M/1-PS at 0.2, then at 0.6. */
+static void a_function_gets_slower(void **state)
+{
+    (void)state;
+    struct load l;
+    poisson(&l, 20, 10)->slower = 3;
+    l.workload.slower_from_s = 50000;
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = new_cluster(NODE(1), &f, 1);
+    cluster_run(c, 50000);
+    assert_near(mean_ms(c, 0), 10 / (1 - 0.2), 0.02);
+    double cpu_s = cluster_stats(c, 0)->cpu_s;
+    cluster_run(c, 100000);
+    assert_near((cluster_stats(c, 0)->cpu_s - cpu_s) / 50000, 0.6, 0.02);
+    assert_near(mean_ms(c, 0), (10 / (1 - 0.2) + 30 / (1 - 0.6)) / 2, 0.03);
+    cluster_free(c);
+}
+
 /* Processor sharing does not care about the distribution of demand, only about its mean. */
 static void mg1_ps_is_insensitive(void **state)
 {
@@ -770,6 +788,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mm1_ps_has_the_mean_of_theory),
+        cmocka_unit_test(a_function_gets_slower),
         cmocka_unit_test(mg1_ps_is_insensitive),
         cmocka_unit_test(md1_in_a_queue_has_the_mean_of_theory),
         cmocka_unit_test(mmc_has_the_mean_of_theory),

@@ -155,7 +155,9 @@ static void test_each_form_is_listed(void **state)
                         "poisson:rate=R[,span=S][,demand=MS][,p99=MS]\n"
                         "bursty:rate=R,burst=X,every=S,length=S[,span=S][,demand=MS][,p99=MS]"
                         "[,seed=N]\n"
-                        "diurnal:rate=R[,amplitude=A][,period=S][,span=S][,demand=MS][,p99=MS]\n");
+                        "diurnal:rate=R[,amplitude=A][,period=S][,span=S][,demand=MS][,p99=MS]\n"
+                        "  each with [,slower=X][,gather=S][,change=S]: another function from then "
+                        "on\n");
 }
 
 /* --- generators ----------------------------------------------------------------------------- */
@@ -754,6 +756,67 @@ static void test_real_rps_traces_are_steady(void **state)
     assert_int_equal(class_of(noisy), TRACE_STEADY);
 }
 
+/* --- functions that change -------------------------------------------------------------------- */
+static double counts_between(const struct trace_function *f, double from_s, double to_s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < f->slot_count; i++)
+        if ((double)i * f->slot_s >= from_s && (double)(i + 1) * f->slot_s <= to_s + 1e-9)
+            sum += f->counts[i];
+    return sum;
+}
+
+static void a_function_can_get_slower(void **state)
+{
+    (void)state;
+    struct trace t;
+    open_ok("poisson:rate=2,span=7200,demand=40,slower=3", &t);
+    const struct trace_function *f = t.functions;
+    assert_true(trace_slowdown(f, 3599) == 1 && trace_slowdown(f, 3600) == 3);
+    assert_near(trace_default_goal_ms(f), 160, 1e-3); /* that of before */
+    assert_near(trace_requests(f), 14400, 1e-6);
+    trace_clear(&t);
+    open_ok("poisson:rate=2,span=7200,slower=0.5,change=100", &t);
+    assert_true(trace_slowdown(t.functions, 99) == 1 && trace_slowdown(t.functions, 100) == 0.5);
+    trace_clear(&t);
+}
+
+static void a_load_can_gather(void **state)
+{
+    (void)state;
+    struct trace t;
+    open_ok("diurnal:rate=2,span=7200,period=7200,gather=600,change=3600", &t);
+    const struct trace_function *f = t.functions;
+    struct trace plain;
+    open_ok("diurnal:rate=2,span=7200,period=7200", &plain);
+    assert_near(trace_requests(f), trace_requests(plain.functions), 1e-6);
+    for (double at_s = 0; at_s < 7200; at_s += 600) {
+        double all = counts_between(plain.functions, at_s, at_s + 600);
+        assert_near(counts_between(f, at_s, at_s + 600), all, 1e-6);
+        if (at_s >= 3600)
+            assert_near(counts_between(f, at_s, at_s + 60), all, 1e-6);
+        else
+            assert_near(counts_between(f, at_s, at_s + 60),
+                        counts_between(plain.functions, at_s, at_s + 60), 1e-6);
+    }
+    trace_clear(&plain);
+    trace_clear(&t);
+    open_ok("poisson:rate=2,span=3600,gather=100", &t); /* one slot becomes many */
+    assert_near(t.functions->slot_s, 10, 1e-9);
+    assert_near(counts_between(t.functions, 1800, 1810), 200, 1e-6);
+    assert_near(counts_between(t.functions, 1810, 1900), 0, 1e-6);
+    trace_clear(&t);
+}
+
+static void changes_that_cannot_be_are_refused(void **state)
+{
+    (void)state;
+    open_fails("poisson:rate=2,change=60", "change=60: state slower=X or gather=S, too");
+    open_fails("poisson:rate=2,slower=0", "slower=0: must be");
+    open_fails("poisson:rate=2,gather=9", "gather=9: must be");
+    open_fails("poisson:rate=2,slower=2,change=-1", "change=-1: must be");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -787,6 +850,9 @@ int main(void)
                                         remove_directory),
         cmocka_unit_test(test_real_azure_trace),
         cmocka_unit_test(test_real_rps_traces_are_steady),
+        cmocka_unit_test(a_function_can_get_slower),
+        cmocka_unit_test(a_load_can_gather),
+        cmocka_unit_test(changes_that_cannot_be_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -635,6 +635,23 @@ static void test_oracle_looks_ahead_of_delays(void **state)
     free(s);
 }
 
+/* Requests that need three times the CPU after half an hour: it knows that too. */
+static void test_oracle_knows_of_a_change(void **state)
+{
+    (void)state;
+    struct scene *s = new_scene(&keeps, 12, 80);
+    s->function.goal_ms = 1500;
+    struct trial_result before = run_choice(s, "oracle");
+    s->workload.slower = 3;
+    s->workload.slower_from_s = s->config.span_s / 2;
+    struct trial_result after = run_choice(s, "oracle");
+    assert_true(after.violation_ratio <= 0.012);
+    double more = after.cpu_core_seconds / before.cpu_core_seconds;
+    if (!(more > 1.5 && more < 2.8))
+        fail_msg("%.2f times the CPU", more);
+    free(s);
+}
+
 /* --- names and errors --------------------------------------------------------------------------
  */
 static void assert_refused(const char *text, const char *why)
@@ -766,6 +783,7 @@ int main(void)
         cmocka_unit_test(test_a_node_s_no_is_believed),
         cmocka_unit_test(test_oracle_beats_every_fixed_size),
         cmocka_unit_test(test_oracle_looks_ahead_of_delays),
+        cmocka_unit_test(test_oracle_knows_of_a_change),
         cmocka_unit_test(test_choose),
         cmocka_unit_test(test_refused_settings),
         cmocka_unit_test(test_default_spec_is_a_manifests),
