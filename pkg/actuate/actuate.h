@@ -12,6 +12,9 @@ int actuate_supports(const struct api_spec *spec, struct error *err);
 
 typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is written */
 
+/* Any write whose answer is of no interest but for whether it was taken. */
+void actuate_write(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
+                   actuate_done on_done, void *arg);
 /* What is asked of the API server: replicas by /scale, and one pod's patch by pods/resize. */
 void actuate_replicas(struct kube *kube, const struct kube_workload *workload, int replicas,
                       actuate_done on_done, void *arg);

@@ -41,8 +41,8 @@ static void on_answer(void *arg, const struct kube_response *response)
     free(call);
 }
 
-static void ask(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
-                actuate_done on_done, void *arg)
+void actuate_write(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
+                   actuate_done on_done, void *arg)
 {
     struct call *call = xcalloc(1, sizeof(*call));
     *call = (struct call){.on_done = on_done, .arg = arg};
@@ -58,7 +58,7 @@ void actuate_replicas(struct kube *kube, const struct kube_workload *workload, i
         xasprintf("/apis/apps/v1/namespaces/%s/%s/%s/scale", workload->namespace_,
                   plural_of(workload->kind), workload->name);
     cleanup_json json_t *body = json_pack("{s:{s:i}}", "spec", "replicas", replicas);
-    ask(kube, KUBE_PATCH_MERGE, path, body, on_done, arg);
+    actuate_write(kube, KUBE_PATCH_MERGE, path, body, on_done, arg);
 }
 
 void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *patch,
@@ -66,5 +66,5 @@ void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *pa
 {
     cleanup_free char *path =
         xasprintf("/api/v1/namespaces/%s/pods/%s/resize", pod->namespace_, pod->name);
-    ask(kube, KUBE_PATCH_STRATEGIC, path, patch, on_done, arg);
+    actuate_write(kube, KUBE_PATCH_STRATEGIC, path, patch, on_done, arg);
 }

@@ -21,13 +21,6 @@ static float *biases(const struct rl_checkpoint *c)
     return net->params + net->layers[net->layer_count - 1].biases;
 }
 
-static int copy(const struct rl_checkpoint *from, struct rl_checkpoint *out, struct error *err)
-{
-    size_t len;
-    cleanup_free char *bytes = rl_checkpoint_encode(from, &len, err);
-    return bytes ? rl_checkpoint_decode(out, bytes, len, err) : -1;
-}
-
 /* --- trying ---------------------------------------------------------------------------------- */
 static int try(struct tuner *t, const struct rl_checkpoint *c, size_t episodes, uint64_t seed,
                struct bootstrap_judgement *out, struct error *err)
@@ -123,7 +116,7 @@ int bootstrap_tune(const struct bootstrap_tuning *tuning, struct rl_checkpoint *
                   .recommender = &recommend_ppo},
     };
     t.world.subject = &t.subject;
-    if (copy(tuning->from, &t.best, err) < 0)
+    if (rl_checkpoint_copy(tuning->from, &t.best, err) < 0)
         return -1;
     if (search(&t, err) < 0 || compare(&t, gain, err) < 0) {
         rl_checkpoint_clear(&t.best);

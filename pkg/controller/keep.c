@@ -92,18 +92,6 @@ void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void
 
 /* --- saving ------------------------------------------------------------------------------------
  */
-struct save {
-    actuate_done on_done;
-    void *arg;
-};
-
-static void on_saved(void *arg, const struct kube_response *response)
-{
-    struct save *save = arg;
-    save->on_done(save->arg, response->error.code ? &response->error : NULL);
-    free(save);
-}
-
 static json_t *config_map(const struct live *live, const struct api_mpa *mpa,
                           const struct world_policy *policy, const char *sha256)
 {
@@ -131,13 +119,7 @@ void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy 
     cleanup_free char *path = path_of(live, mpa);
     cleanup_json json_t *body = config_map(live, mpa, policy, checkpoint.sha256);
     rl_checkpoint_clear(&checkpoint);
-    struct save *save = xcalloc(1, sizeof(*save));
-    *save = (struct save){.on_done = on_done, .arg = arg};
-    kube_send(live->kube, &(struct kube_request){.patch = KUBE_PATCH_APPLY,
-                                                 .path = path,
-                                                 .body = body,
-                                                 .on_done = on_saved,
-                                                 .arg = save});
+    actuate_write(live->kube, KUBE_PATCH_APPLY, path, body, on_done, arg);
 }
 
 static void on_dropped(void *arg, const struct kube_response *response)

@@ -56,18 +56,6 @@ static void resize(void *self, const struct kube_pod *pod, const json_t *patch,
     actuate_pod(live->kube, pod, patch, on_done, arg);
 }
 
-struct status_write {
-    actuate_done on_done;
-    void *arg;
-};
-
-static void on_status_written(void *arg, const struct kube_response *response)
-{
-    struct status_write *write = arg;
-    write->on_done(write->arg, response->error.code ? &response->error : NULL);
-    free(write);
-}
-
 static void write_status(void *self, const struct api_mpa *mpa, const json_t *patch,
                          actuate_done on_done, void *arg)
 {
@@ -75,13 +63,7 @@ static void write_status(void *self, const struct api_mpa *mpa, const json_t *pa
     cleanup_free char *path =
         xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL "/%s/status",
                   mpa->namespace_, mpa->name);
-    struct status_write *write = xcalloc(1, sizeof(*write));
-    *write = (struct status_write){.on_done = on_done, .arg = arg};
-    kube_send(live->kube, &(struct kube_request){.patch = KUBE_PATCH_MERGE,
-                                                 .path = path,
-                                                 .body = patch,
-                                                 .on_done = on_status_written,
-                                                 .arg = write});
+    actuate_write(live->kube, KUBE_PATCH_MERGE, path, patch, on_done, arg);
 }
 
 static void tell(void *self, const struct kube_event *event)

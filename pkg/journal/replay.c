@@ -124,7 +124,6 @@ static int read_policy(struct reading *r, struct subject *s, const json_t *line,
 {
     const char *text = json_str(json_object_get(line, "policy"));
     const struct recommender *asked = s->seat.recommender;
-    struct rl_checkpoint checkpoint = {0};
     size_t len;
     if (!asked || !asked->use || strcmp(asked->name, s->name) != 0)
         return 0;
@@ -133,11 +132,10 @@ static int read_policy(struct reading *r, struct subject *s, const json_t *line,
     cleanup_free char *bytes = base64_decode(text, &len);
     if (!bytes)
         return error_set(err, ERROR_MALFORMED, "policy: is not base64");
-    if (rl_checkpoint_decode(&checkpoint, bytes, len, err) < 0)
+    struct recommend_policy *policy = recommend_policy_decode(bytes, len, err);
+    if (!policy)
         return error_prefix(err, "policy");
-    struct recommend_policy *policy = recommend_policy_new(&checkpoint, err);
-    rl_checkpoint_clear(&checkpoint);
-    int result = policy ? recommend_seat_use(&s->seat, policy, err) : -1;
+    int result = recommend_seat_use(&s->seat, policy, err);
     recommend_policy_release(policy);
     return result;
 }

@@ -91,12 +91,8 @@ static int encode(struct learn_search *s, const struct rl_checkpoint *found)
     s->bytes = rl_checkpoint_encode(&lean, &s->result.len, err);
     if (!s->bytes)
         return -1;
-    struct rl_checkpoint read = {0};
-    if (rl_checkpoint_decode(&read, s->bytes, s->result.len, err) < 0)
-        return -1;
     s->result.bytes = s->bytes;
-    s->result.policy = recommend_policy_new(&read, err);
-    rl_checkpoint_clear(&read);
+    s->result.policy = recommend_policy_decode(s->bytes, s->result.len, err);
     return s->result.policy ? 0 : -1;
 }
 
@@ -185,9 +181,7 @@ struct learner *learner_new(uv_loop_t *loop, const struct rl_checkpoint *general
                             struct error *err)
 {
     struct learner *l = xcalloc(1, sizeof(*l));
-    size_t len;
-    cleanup_free char *bytes = rl_checkpoint_encode(general, &len, err);
-    if (!bytes || rl_checkpoint_decode(&l->general, bytes, len, err) < 0) {
+    if (rl_checkpoint_copy(general, &l->general, err) < 0) {
         free(l);
         return NULL;
     }

@@ -155,6 +155,16 @@ struct recommend_policy *recommend_policy_read(const char *path, struct error *e
     return p;
 }
 
+struct recommend_policy *recommend_policy_decode(const void *data, size_t len, struct error *err)
+{
+    struct rl_checkpoint c = {0};
+    if (rl_checkpoint_decode(&c, data, len, err) < 0)
+        return NULL;
+    struct recommend_policy *p = recommend_policy_new(&c, err);
+    rl_checkpoint_clear(&c);
+    return p;
+}
+
 struct recommend_policy *recommend_policy_by(recommend_choose *choose, void *arg, const char *off,
                                              struct error *err)
 {

@@ -49,6 +49,8 @@ struct recommend_policy;
  * and heads of corrections, with commas between, that it does without. */
 struct recommend_policy *recommend_policy_new(const struct rl_checkpoint *from, struct error *err);
 struct recommend_policy *recommend_policy_read(const char *path, struct error *err);
+/* From an encoded checkpoint. */
+struct recommend_policy *recommend_policy_decode(const void *data, size_t len, struct error *err);
 
 /* One that someone else speaks for: how training lets the recommender do as it wants to see. mask
  * has a 1 for each legal option of all heads. off: as the fact above, or NULL. */

@@ -78,6 +78,8 @@ int rl_shape_check(const struct rl_shape *saved, const struct rl_shape *wanted, 
 char *rl_checkpoint_encode(const struct rl_checkpoint *c, size_t *len, struct error *err);
 /* Into an empty one, which stays so on failure. */
 int rl_checkpoint_decode(struct rl_checkpoint *c, const void *data, size_t len, struct error *err);
+int rl_checkpoint_copy(const struct rl_checkpoint *from, struct rl_checkpoint *to,
+                       struct error *err); /* likewise */
 /* Whoever reads the file meanwhile, or after a crash, finds the old content or the new one. */
 int rl_checkpoint_write(const struct rl_checkpoint *c, const char *path, struct error *err);
 int rl_checkpoint_read(struct rl_checkpoint *c, const char *path, struct error *err);

@@ -361,6 +361,14 @@ int rl_checkpoint_decode(struct rl_checkpoint *p, const void *data, size_t len, 
     return result;
 }
 
+int rl_checkpoint_copy(const struct rl_checkpoint *from, struct rl_checkpoint *to,
+                       struct error *err)
+{
+    size_t len;
+    cleanup_free char *bytes = rl_checkpoint_encode(from, &len, err);
+    return bytes ? rl_checkpoint_decode(to, bytes, len, err) : -1;
+}
+
 int rl_checkpoint_write(const struct rl_checkpoint *p, const char *path, struct error *err)
 {
     size_t len;
