@@ -248,6 +248,7 @@ void controller_free(struct controller *c)
         live_stop(c->live);
     map_free(&c->entries, free_entry);
     map_free(&c->by_target, NULL);
+    map_free(&c->pools, NULL);
     learner_free(c->learner);
     free(c);
 }

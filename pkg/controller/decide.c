@@ -393,6 +393,7 @@ static bool act(struct round *r)
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
     e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
+    learning_guarded(e, &r->decision, r->cpu_capped);
     shadow_add(e, &r->view.seen, &r->proposed);
     if (!e->may_act)
         return true;

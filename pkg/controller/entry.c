@@ -44,7 +44,6 @@ void entry_release(struct entry *e)
     forget_recommender(e);
     guard_free(e->guard);
     recommend_shadow_free(e->shadow);
-    free(e->harvest);
     api_clear(&e->mpa);
     json_decref(e->written);
     free(e->invalid);
@@ -61,6 +60,7 @@ void entry_remove(struct entry *e)
         learning_forget(e);
     }
     learning_end(e);
+    harvest_leave(e);
     actuator_free(e->actuator);
     e->actuator = NULL;
     entry_release(e);

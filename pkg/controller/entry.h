@@ -43,6 +43,7 @@ struct controller {
     struct controller_options options;
     struct map entries;   /* namespace/name → struct entry */
     struct map by_target; /* namespace/kind/name → the entry that has the target */
+    struct map pools;     /* namespace/group → what the members of a harvest group leave */
     bool leading, stopping;
     struct report report;
     struct learner *learner; /* NULL: nothing is learned */
@@ -70,8 +71,8 @@ struct entry {
     struct guard *guard;
     struct actuator *actuator;
     bool has_history;
-    struct learning *learning;      /* NULL: its recommender does not learn */
-    struct harvest_member *harvest; /* NULL: it shares CPU with nobody */
+    struct learning *learning; /* NULL: its recommender does not learn */
+    struct share *share;       /* of a group's CPU; NULL: it shares with nobody */
 
     struct actuate_sizes sizes; /* what every pod should have; count 0: not decided yet */
     bool may_act;               /* as of the last decision: the target is ours and we are to act */
@@ -144,8 +145,8 @@ void shadow_add(struct entry *entry, const struct observation *seen,
 void shadow_tell(const struct entry *entry, struct api_status *status);
 /* learning.c: policies of their own. Those that take an entry do nothing for one that does not
  * learn, unless they say otherwise. */
-void learning_follow(
-    struct entry *entry); /* begins or ends, as its recommender is one that learns */
+/* Begins or ends, as its recommender is one that learns or not. */
+void learning_follow(struct entry *entry);
 void learning_end(struct entry *entry);
 void learning_forget(struct entry *entry); /* what is kept of it */
 bool learning_wants_past(const struct entry *entry);
@@ -157,6 +158,7 @@ void learning_past_read(struct entry *entry);
 /* Before a decision: takes in what is seen, begins searches, gives the seat its policy. */
 void learning_see(struct entry *entry, const struct observation *seen);
 void learning_decided(struct entry *entry, bool by_policy);
+void learning_guarded(struct entry *entry, const struct guard_decision *decision, bool cpu_capped);
 /* Why thresholds are to decide for now, as a condition's reason, and in words; NULL: they are not.
  */
 const char *learning_holds_back(const struct entry *entry, char *text, size_t size);
@@ -170,6 +172,7 @@ void keep_drop(void *self, const struct api_mpa *mpa);
 bool harvest_range_of(struct entry *entry, const struct kube_workload *workload,
                       const struct observation *seen, struct harvest_range *out);
 /* And what is proposed then. */
+void harvest_leave(struct entry *entry); /* nothing where it is in none */
 void harvest_gave(struct entry *entry, const struct recommendation *proposed, double milli);
 /* publish.c: writes status when it differs, or when its figures are old. */
 void publish(struct entry *entry, struct api_status *status);

@@ -4,24 +4,62 @@
 #include <math.h>
 #include <string.h>
 
-/* A member whose spec has just changed may be in no group any more. */
-static bool is_with(const struct entry *a, const struct entry *b)
+struct pool {   /* what a group's members leave, so that none has to look at all the others */
+    char *name; /* namespace/group */
+    size_t members;
+    int64_t left_milli; /* of all; negative: more is out than was left */
+};
+
+struct share { /* an MPA's part in its pool */
+    struct harvest_member member;
+    struct pool *pool;
+    int64_t left_milli;
+};
+
+static void set_left(struct share *s, double milli)
 {
-    const char *mine = a->mpa.spec.harvest_group, *its = b->mpa.spec.harvest_group;
-    return b->harvest && !b->gone && mine && its && strcmp(mine, its) == 0 &&
-           strcmp(a->mpa.namespace_, b->mpa.namespace_) == 0;
+    int64_t left = (int64_t)floor(milli);
+    s->pool->left_milli += left - s->left_milli;
+    s->left_milli = left;
 }
 
-static double idle_of_others(const struct entry *e)
+void harvest_leave(struct entry *e)
 {
-    double sum = 0;
-    void *value;
-    for (size_t i = 0; (i = map_next(&e->controller->entries, i, NULL, &value)) != 0;) {
-        const struct entry *other = value;
-        if (other != e && is_with(e, other))
-            sum += harvest_member_leaves(other->harvest);
+    struct share *s = e->share;
+    if (!s)
+        return;
+    set_left(s, 0);
+    if (--s->pool->members == 0) {
+        map_remove(&e->controller->pools, s->pool->name);
+        free(s->pool->name);
+        free(s->pool);
     }
-    return sum;
+    free(s);
+    e->share = NULL;
+}
+
+static struct pool *pool_of(struct controller *c, const char *name)
+{
+    struct pool *pool = map_get(&c->pools, name);
+    if (pool)
+        return pool;
+    pool = xcalloc(1, sizeof(*pool));
+    pool->name = xstrdup(name);
+    map_put(&c->pools, name, pool);
+    return pool;
+}
+
+static struct share *join(struct entry *e)
+{
+    cleanup_free char *name = xasprintf("%s/%s", e->mpa.namespace_, e->mpa.spec.harvest_group);
+    if (e->share && strcmp(e->share->pool->name, name) != 0)
+        harvest_leave(e);
+    if (!e->share) {
+        e->share = xcalloc(1, sizeof(*e->share));
+        e->share->pool = pool_of(e->controller, name);
+        e->share->pool->members++;
+    }
+    return e->share;
 }
 
 /* --- what is seen ------------------------------------------------------------------------------
@@ -80,23 +118,24 @@ bool harvest_range_of(struct entry *e, const struct kube_workload *workload,
 {
     double user = e->mpa.spec.harvest_group ? asked_for(workload, seen) : 0;
     if (e->mpa.spec.mode != API_MODE_AUTO || !(user > 0)) {
-        free(e->harvest);
-        e->harvest = NULL;
+        harvest_leave(e);
         return false;
     }
-    if (!e->harvest)
-        e->harvest = xcalloc(1, sizeof(*e->harvest));
-    struct harvest_member *m = e->harvest;
+    struct share *s = join(e);
+    struct harvest_member *m = &s->member;
     m->user = user;
     m->most = most_of(seen);
     m->replicas = seen->replicas_wanted;
     see_busiest(m, seen);
-    *out = harvest_member_range(m, idle_of_others(e));
+    set_left(s, harvest_member_leaves(m));
+    *out = harvest_member_range(m, (double)(s->pool->left_milli - s->left_milli));
     return true;
 }
 
 void harvest_gave(struct entry *e, const struct recommendation *proposed, double milli)
 {
-    e->harvest->given = milli;
-    e->harvest->replicas = proposed->replicas;
+    struct harvest_member *m = &e->share->member;
+    m->given = milli;
+    m->replicas = proposed->replicas;
+    set_left(e->share, harvest_member_leaves(m));
 }

@@ -89,7 +89,8 @@ struct past {
     struct controller *controller;
     struct map targets; /* namespace/parts/name → key of the MPA (owned) */
     double offset_s;
-    int waiting; /* answers */
+    double asked_s; /* by the recommenders' clock: nothing is later */
+    int waiting;    /* answers */
 };
 
 struct question {
@@ -124,12 +125,13 @@ static void on_past_sample(void *arg, const char *namespace_, const char *pod,
 {
     const struct question *q = arg;
     struct entry *e = find_owner(q->past, namespace_, pod);
-    if (e && isfinite(value))
-        learning_remember(e, container, time_s + q->past->offset_s, STEP_S, q->requests ? value : 0,
+    time_s += q->past->offset_s;
+    if (e && isfinite(value) && time_s <= q->past->asked_s + STEP_S)
+        learning_remember(e, container, time_s, STEP_S, q->requests ? value : 0,
                           q->requests ? 0 : value);
 }
 
-static void end_past(struct past *past)
+static void tell_all(const struct past *past)
 {
     void *key;
     for (size_t i = 0; (i = map_next(&past->targets, i, NULL, &key)) != 0;) {
@@ -137,6 +139,10 @@ static void end_past(struct past *past)
         if (e)
             learning_past_read(e);
     }
+}
+
+static void free_past(struct past *past)
+{
     map_free(&past->targets, free);
     free(past);
 }
@@ -148,12 +154,11 @@ static void on_past_done(void *arg, const struct error *err)
     if (err)
         log_warn("no history to learn from", log_str("why", err->message));
     free(q);
-    if (--past->waiting == 0 && (err == NULL || err->code != ERROR_CANCELLED))
-        end_past(past);
-    else if (past->waiting == 0) { /* the controller is gone */
-        map_free(&past->targets, free);
-        free(past);
-    }
+    if (--past->waiting > 0)
+        return;
+    if (err == NULL || err->code != ERROR_CANCELLED) /* else the controller is gone */
+        tell_all(past);
+    free_past(past);
 }
 
 static void ask_question(struct past *past, double span_s, bool requests)
@@ -170,12 +175,16 @@ static void ask_question(struct past *past, double span_s, bool requests)
                                                   .arg = q});
 }
 
-static size_t pods_of(const struct entry *e)
+static size_t count_pods(const struct controller *c)
 {
-    const struct kube_workload *workload;
-    size_t n;
-    free(entry_pods(e, &workload, &n));
-    return n;
+    size_t sum = 0, n;
+    void *value;
+    for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
+        const struct kube_workload *workload;
+        free(entry_pods(value, &workload, &n));
+        sum += n;
+    }
+    return sum;
 }
 
 static void add_target(struct past *past, const struct entry *e)
@@ -190,10 +199,10 @@ static void ask_past(struct controller *c)
 {
     double span_s = c->options.learn_history_s;
     struct past *past = xcalloc(1, sizeof(*past));
-    size_t pods = 1;
     void *value;
     past->controller = c;
-    past->offset_s = (double)(clock_mono_ms() - clock_wall_ms()) / 1000;
+    past->asked_s = (double)clock_mono_ms() / 1000;
+    past->offset_s = past->asked_s - (double)clock_wall_ms() / 1000;
     for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
         struct entry *e = value;
         const char *why_not;
@@ -201,18 +210,17 @@ static void ask_past(struct controller *c)
             continue;
         entry_choose_recommender(e, &why_not);
         learning_follow(e);
-        pods += pods_of(e);
         if (!learning_wants_past(e))
             continue;
         learning_ask_past(e, span_s > 0);
         add_target(past, e);
     }
     if (past->targets.count == 0 || span_s <= 0) {
-        map_free(&past->targets, free);
-        free(past);
+        free_past(past);
         return;
     }
-    span_s = fmin(span_s, fmax(MOST_SAMPLES / (double)pods, 10) * STEP_S);
+    double most = MOST_SAMPLES / (double)(count_pods(c) + 1);
+    span_s = fmin(span_s, fmax(most, 10) * STEP_S);
     ask_question(past, span_s, true);
     ask_question(past, span_s, false);
 }

@@ -18,8 +18,7 @@ struct learning {
         size_t len;
     } own, before; /* the policy of its own as an encoded checkpoint, and the one before it */
     bool asked_past, loading, reading; /* its past: was asked for, and what is still to come */
-    bool by_policy;                    /* the last decision was the policy's */
-    char trouble[256];                 /* why nothing could be learned at last; "" */
+    struct learn_last last;
 };
 
 static void count(const struct entry *e, const char *event)
@@ -116,12 +115,8 @@ static void tell_unreadable(struct entry *e, const struct error *err)
 static void resume(struct entry *e, const struct world_policy *kept)
 {
     struct learning *l = e->learning;
-    struct rl_checkpoint checkpoint = {0};
     struct error err = {0};
-    struct recommend_policy *policy = NULL;
-    if (rl_checkpoint_decode(&checkpoint, kept->bytes, kept->len, &err) == 0)
-        policy = recommend_policy_new(&checkpoint, &err);
-    rl_checkpoint_clear(&checkpoint);
+    struct recommend_policy *policy = recommend_policy_decode(kept->bytes, kept->len, &err);
     if (!policy || recommend_policy_check(policy, POLICY_OF_CORRECTIONS, &err) < 0) {
         tell_unreadable(e, &err);
     } else {
@@ -234,7 +229,6 @@ static void on_found(void *arg, const struct learn_result *r)
     l->search = NULL;
     const char *result = r->err.code ? "failed" : r->policy ? "found" : "kept";
     count(e, result);
-    snprintf(l->trouble, sizeof(l->trouble), "%s", r->err.message);
     if (r->err.code) {
         entry_event(e, true, "LearningFailed", "%s", r->err.message);
         learn_course_failed(l->course, now_s);
@@ -278,7 +272,7 @@ static void search(struct entry *e, const struct observation *seen)
                               .interval_s = e->controller->options.interval_s};
     struct error err = {0};
     if (learn_course_fit(l->course, e->mpa.name, &task.workload, &err) < 0) {
-        snprintf(l->trouble, sizeof(l->trouble), "%s", err.message);
+        log_debug("too little to learn from", log_str("mpa", e->key), log_str("why", err.message));
         learn_course_failed(l->course, seen->now_s);
         return;
     }
@@ -347,7 +341,7 @@ void learning_see(struct entry *e, const struct observation *seen)
         learn_course_renew(l->course);
         l->generation = e->mpa.generation;
     }
-    take_news(e, learn_course_see(l->course, seen, l->by_policy));
+    take_news(e, learn_course_see(l->course, seen, l->last));
     if (learn_course_wants(l->course, seen->now_s))
         search(e, seen);
     use(e);
@@ -356,7 +350,20 @@ void learning_see(struct entry *e, const struct observation *seen)
 void learning_decided(struct entry *e, bool by_policy)
 {
     if (e->learning)
-        e->learning->by_policy = by_policy;
+        e->learning->last = (struct learn_last){.by_policy = by_policy};
+}
+
+/* Windows, and what a node cannot give, hold everyone back. */
+void learning_guarded(struct entry *e, const struct guard_decision *decision, bool cpu_capped)
+{
+    static const char *const of_anyone[] = {"ScaleUpStabilized", "ScaleDownStabilized",
+                                            "ScalingDisabled"};
+    if (!e->learning || !e->may_act || cpu_capped || !decision->limited)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(of_anyone); i++)
+        if (strcmp(decision->limit_reason, of_anyone[i]) == 0)
+            return;
+    e->learning->last.held_back = true;
 }
 
 const char *learning_holds_back(const struct entry *e, char *text, size_t size)

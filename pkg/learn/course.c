@@ -8,7 +8,9 @@
 #define FAR_WORSE    4.0   /* deviations of the difference of two means */
 #define WORSE_BY     0.05  /* of what was earned before: less is not worth going back for */
 #define RECENT_S     480.0 /* what a drift has shown at the least */
+#define PATTERNS     240   /* blocks that are kept of what the load was like */
 #define LEAST_SPREAD 0.01
+#define RESTRAINT    40 /* proposals that are looked back on */
 
 const struct learn_rules learn_rules_default = {
     .after_s = 600,
@@ -18,6 +20,8 @@ const struct learn_rules learn_rules_default = {
     .retry_s = 600,
     .probation_s = 86400,
     .probation_blocks = 30,
+    .usual_s = 86400,
+    .held_back = 21,
     .drift = {.block = 8, .learn = 128, .slack = 0.5, .limit = 14, .floor = 0.005},
 };
 
@@ -26,6 +30,8 @@ struct ledger { /* what a policy has earned, by blocks */
     double sum; /* of the block that is being filled */
     size_t filled;
 };
+
+enum { LOAD, CHANGE, COST, PATTERN_FEATURES };
 
 struct learn_course {
     struct learn_rules rules;
@@ -41,6 +47,11 @@ struct learn_course {
     bool past, busy; /* it is known; a search is under way */
     bool changed;    /* what a request costs is of late only */
     struct rl_drift rewards, demand;
+    struct rl_inputs *inputs; /* what the load is like: rows of pattern */
+    float pattern[PATTERN_FEATURES];
+    double watched_s;   /* since when it is learned; */
+    bool sealed;        /* since then it is judged */
+    uint64_t restraint; /* bit i: the proposal i intervals ago was held back; the lowest 40 */
     char why[160];
 };
 
@@ -62,14 +73,17 @@ struct learn_course *learn_course_new(const struct learn_rules *rules,
 {
     struct learn_course *c = xcalloc(1, sizeof(*c));
     c->rules = *rules;
-    if (rl_drift_init(&c->rewards, &rules->drift, err) < 0 ||
+    c->inputs = rl_inputs_new(PATTERN_FEATURES, BLOCK, PATTERNS, 1, err);
+    if (!c->inputs || rl_drift_init(&c->rewards, &rules->drift, err) < 0 ||
         rl_drift_init(&c->demand, &rules->drift, err) < 0) {
+        rl_inputs_free(c->inputs);
         free(c);
         return NULL;
     }
+    c->pattern[LOAD] = c->pattern[COST] = NAN;
     c->record = recommend_record_new();
     c->general = recommend_policy_hold(general);
-    c->began_s = now_s;
+    c->began_s = c->watched_s = now_s;
     c->taken_s = NAN;
     return c;
 }
@@ -79,6 +93,7 @@ void learn_course_free(struct learn_course *c)
     if (c == NULL)
         return;
     recommend_record_free(c->record);
+    rl_inputs_free(c->inputs);
     recommend_policy_release(c->general);
     recommend_policy_release(c->own);
     recommend_policy_release(c->before);
@@ -132,6 +147,7 @@ static void serve(struct learn_course *c, const struct recommend_policy *own)
     swap(&c->own, own);
     c->ledger = (struct ledger){0};
     c->changed = false;
+    c->restraint = 0;
     c->stage = LEARN_SERVE;
     rl_drift_forget(&c->rewards);
     rl_drift_forget(&c->demand);
@@ -206,14 +222,49 @@ static bool look_back(struct learn_course *c, double now_s)
 
 /* --- drift -------------------------------------------------------------------------------------
  */
-static bool drifted(struct learn_course *c, const struct record_interval *i)
+/* How much comes, how much that changes from one interval to the next, and what it costs. What was
+ * usual once stays so: after a change the new is learned beside it. */
+static bool is_unusual(struct learn_course *c, const struct record_interval *i, double now_s)
+{
+    struct error err;
+    if (i->demand_s > 0)
+        c->pattern[COST] = (float)log(i->demand_s);
+    if (isnan(i->requests))
+        return false;
+    float before = c->pattern[LOAD];
+    c->pattern[LOAD] = (float)log1p(i->requests);
+    c->pattern[CHANGE] = fabsf(c->pattern[LOAD] - before);
+    if (isnan(before) || isnan(c->pattern[COST]))
+        return false;
+    if (c->sealed)
+        return rl_inputs_add(c->inputs, c->pattern);
+    rl_inputs_learn(c->inputs, c->pattern, false);
+    c->sealed = now_s - c->watched_s >= c->rules.usual_s && rl_inputs_seal(c->inputs, &err) == 0;
+    return false;
+}
+
+/* Thresholds are given time: what was proposed is not to come again with the next search. */
+static bool is_restrained(struct learn_course *c, bool held_back)
+{
+    c->restraint = (c->restraint << 1 | held_back) & ((1ull << RESTRAINT) - 1);
+    int count = __builtin_popcountll(c->restraint);
+    if (count < c->rules.held_back)
+        return false;
+    snprintf(c->why, sizeof(c->why), "the guard held back %d of its last %d proposals", count,
+             RESTRAINT);
+    return true;
+}
+
+static bool drifted(struct learn_course *c, const struct record_interval *i, double now_s)
 {
     unsigned rewards = rl_drift_add(&c->rewards, i->earned);
     unsigned demand = rl_drift_add(&c->demand, log(i->demand_s));
+    bool unusual = is_unusual(c, i, now_s);
     const char *what = demand & RL_DRIFT_BETTER    ? "its requests cost more CPU than they did"
                        : demand & RL_DRIFT_WORSE   ? "its requests cost less CPU than they did"
                        : rewards & RL_DRIFT_WORSE  ? "decisions earn less than they did"
                        : rewards & RL_DRIFT_WILDER ? "what decisions earn varies more than it did"
+                       : unusual                   ? "its load is unlike any that was seen"
                                                    : NULL;
     if (what)
         snprintf(c->why, sizeof(c->why), "%s", what);
@@ -221,22 +272,29 @@ static bool drifted(struct learn_course *c, const struct record_interval *i)
 }
 
 enum learn_news learn_course_see(struct learn_course *c, const struct observation *seen,
-                                 bool by_policy)
+                                 struct learn_last last)
 {
     struct record_interval i = recommend_record_add(c->record, seen);
     if (c->stage == LEARN_BEGIN && seen->now_s - c->began_s > c->rules.patience_s)
         c->stage = LEARN_WATCH;
-    if (!by_policy || c->stage == LEARN_BEGIN || c->stage == LEARN_AGAIN)
+    if (!last.by_policy || c->stage == LEARN_BEGIN || c->stage == LEARN_AGAIN)
         return LEARN_NO_NEWS;
     enter(&c->ledger, i.earned);
     if (look_back(c, seen->now_s))
         return LEARN_WENT_BACK;
-    if (!drifted(c, &i))
+    if (drifted(c, &i, seen->now_s)) {
+        c->changed = true;
+        c->next_s = seen->now_s;
+    } else if (is_restrained(c, last.held_back)) {
+        c->next_s = seen->now_s + c->rules.retry_s;
+    } else {
         return LEARN_NO_NEWS;
+    }
     c->stage = LEARN_AGAIN;
-    c->changed = true;
     c->busy = false;
-    c->next_s = seen->now_s;
+    c->watched_s = seen->now_s;
+    c->sealed = false;
+    rl_inputs_forget(c->inputs);
     return LEARN_DRIFTED;
 }
 

@@ -32,9 +32,12 @@ struct learn_rules {
     double retry_s;           /* after it failed */
     double probation_s;       /* of a new policy, within which it may be taken back */
     size_t probation_blocks;  /* of 8 intervals each, that must be known of both */
+    double usual_s;           /* of load, after which another pattern of it is news */
+    int held_back;            /* of 40 proposals of a policy in a row, by the guard: is news, too */
     struct rl_drift_config drift;
 };
-/* 10 minutes, 300 requests; 10 minutes; a day; 10 minutes; a day, 30 blocks; rl_drift_default. */
+/* 10 minutes, 300 requests; 10 minutes; a day; 10 minutes; a day, 30 blocks; a day; 21;
+ * rl_drift_default. */
 extern const struct learn_rules learn_rules_default;
 
 struct learn_course;
@@ -64,9 +67,13 @@ enum learn_news {
     LEARN_DRIFTED,   /* now in LEARN_AGAIN; a search that is under way is of no use any more */
     LEARN_WENT_BACK, /* a new policy earned less than the one before, which decides again */
 };
-/* Each interval. by_policy: the last decision was that of learn_course_policy. */
+struct learn_last { /* the decision before */
+    bool by_policy; /* it was that of learn_course_policy, */
+    bool held_back; /* and not let through as it was */
+};
+/* Each interval. */
 enum learn_news learn_course_see(struct learn_course *course, const struct observation *seen,
-                                 bool by_policy);
+                                 struct learn_last last);
 const char *learn_course_why(const struct learn_course *course); /* of the last news */
 
 /* Whether something is to be learned now, and no search is under way: the caller then begins one

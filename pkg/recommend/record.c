@@ -2,6 +2,7 @@
 #include "recommend/record.h"
 #include "recommend/internal.h"
 
+#define MOST_TIME_S     1e12  /* of any clock */
 #define LONGEST_S       600.0 /* an interval: of a longer one nobody knows what was in between */
 #define MOST            10.0 /* of either part of what is earned: one bad interval is no more than that */
 #define ENOUGH          5.0  /* requests, to tell what one costs */
@@ -11,7 +12,7 @@
 struct recommend_record {
     struct look_memory look;
     double percentile, guess_s;             /* of the last observation */
-    int64_t newest;                         /* slot since the clock began; -1: none yet */
+    int64_t newest;                         /* slot, by number_of; -1: none yet */
     struct record_slot slots[RECORD_SLOTS]; /* by their number, around */
 };
 
@@ -32,10 +33,18 @@ void recommend_record_free(struct recommend_record *r)
 }
 
 /* --- slots ------------------------------------------------------------------------------------ */
+/* The clock of a machine may have begun less long ago than what is remembered of it. */
+static int64_t number_of(double time_s)
+{
+    return (int64_t)floor(time_s / RECORD_SLOT_S) + RECORD_SLOTS;
+}
+
 /* Makes room for newer ones. NULL: it is too old to be kept. */
 static struct record_slot *slot_at(struct recommend_record *r, double time_s)
 {
-    int64_t number = (int64_t)floor(time_s / RECORD_SLOT_S);
+    if (!(fabs(time_s) < MOST_TIME_S))
+        return NULL;
+    int64_t number = number_of(time_s);
     if (number < 0 || number + RECORD_SLOTS <= r->newest)
         return NULL;
     int64_t first = r->newest + 1;
@@ -64,7 +73,7 @@ static void count(struct recommend_record *r, double time_s, double span_s,
 void recommend_record_remember(struct recommend_record *r, double time_s, double span_s,
                                double requests, double cpu_s)
 {
-    if (isfinite(requests) && isfinite(cpu_s) && requests >= 0 && cpu_s >= 0 && time_s > 0)
+    if (isfinite(requests) && isfinite(cpu_s) && requests >= 0 && cpu_s >= 0)
         count(r, time_s, span_s,
               &(struct record_slot){.requests = (float)requests, .cpu_s = (float)cpu_s});
 }
@@ -99,7 +108,7 @@ static double earned(const struct look *l, const struct demand_estimate *e)
 struct record_interval recommend_record_add(struct recommend_record *r,
                                             const struct observation *seen)
 {
-    struct record_interval out = {NAN, NAN};
+    struct record_interval out = {NAN, NAN, NAN};
     struct look l;
     struct error err;
     bool first = isnan(r->look.asked_s);
@@ -112,6 +121,7 @@ struct record_interval recommend_record_add(struct recommend_record *r,
     if (first || l.span_s > LONGEST_S)
         return out;
     double requests = seen->requests_per_s * l.span_s, cpu_s = l.used_milli / 1000 * l.span_s;
+    out.requests = requests;
     count(r, seen->now_s, l.span_s,
           &(struct record_slot){.requests = (float)requests,
                                 .cpu_s = (float)cpu_s,

@@ -20,8 +20,9 @@ void recommend_record_remember(struct recommend_record *record, double time_s, d
                                double requests, double cpu_s);
 
 struct record_interval { /* NaN: cannot be said */
-    double earned;       /* -(CPU reserved ÷ needed + late requests ÷ allowed), each at most 10 */
-    double demand_s;     /* CPU time of a request */
+    double requests;
+    double earned;   /* -(CPU reserved ÷ needed + late requests ÷ allowed), each at most 10 */
+    double demand_s; /* CPU time of a request */
 };
 /* Each interval, once, whoever decides. */
 struct record_interval recommend_record_add(struct recommend_record *record,

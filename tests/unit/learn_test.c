@@ -11,6 +11,24 @@
 
 /* --- what is recorded ---------------------------------------------------------------------------
  */
+/* A node that has just been started, and a Prometheus that knows of the night before. */
+static void what_was_before_the_clock_began_counts(void **state)
+{
+    (void)state;
+    struct recommend_record *r = recommend_record_new();
+    struct record_slot slots[RECORD_SLOTS];
+    for (int minute = -30; minute <= 5; minute++)
+        recommend_record_remember(r, 60 * minute, 60, 100 + minute, 2);
+    assert_int_equal(recommend_record_slots(r, slots), 36);
+    assert_near(slots[0].requests, 70, 1e-6);
+    assert_near(slots[35].requests, 105, 1e-6);
+    recommend_record_remember(r, -60.0 * RECORD_SLOTS, 60, 9, 0); /* too old */
+    for (size_t i = 0; i < 2; i++)
+        recommend_record_remember(r, (double[]){1e300, -1e300}[i], 60, 9, 0);
+    assert_int_equal(recommend_record_slots(r, slots), 36);
+    recommend_record_free(r);
+}
+
 static void minutes_are_kept_and_bounded(void **state)
 {
     (void)state;
@@ -53,7 +71,7 @@ static void what_a_request_costs_is_known(void **state)
     struct scene *s = scene_new(&recommend_threshold, NULL);
     struct recommend_record *r = recommend_record_new();
     assert_true(isnan(recommend_record_demand(r, 30).mean_s));
-    struct record_interval last = {NAN, NAN};
+    struct record_interval last = {NAN, NAN, NAN};
     for (int i = 0; i < 240; i++) {
         live(s, 10, 20, 60);
         last = recommend_record_add(r, &s->seen);
@@ -138,6 +156,12 @@ static void end(struct course_scene *c)
     scene_free(c->s);
 }
 
+static enum learn_news see(struct course_scene *c, bool held_back)
+{
+    bool by_policy = learn_course_policy(c->course) != NULL;
+    return learn_course_see(c->course, &c->s->seen, (struct learn_last){by_policy, held_back});
+}
+
 /* Noise as of Poisson arrivals. The first news that is not none, or none. */
 static enum learn_news pass(struct course_scene *c, int intervals, double cpu_ms, double latency_ms,
                             int *took)
@@ -146,8 +170,7 @@ static enum learn_news pass(struct course_scene *c, int intervals, double cpu_ms
         double rate = 10 + 0.8 * random_normal(&c->random);
         live(c->s, rate, cpu_ms * exp(0.03 * random_normal(&c->random)),
              latency_ms * exp(0.1 * random_normal(&c->random)));
-        enum learn_news news =
-            learn_course_see(c->course, &c->s->seen, learn_course_policy(c->course) != NULL);
+        enum learn_news news = see(c, false);
         if (took)
             *took = i + 1;
         if (news != LEARN_NO_NEWS)
@@ -276,6 +299,61 @@ static void late_requests_are_noticed(void **state)
     if (took > 48)
         fail_msg("noticed after %d intervals", took);
     assert_non_null(strstr(learn_course_why(c.course), "earn"));
+    end(&c);
+}
+
+/* As much as before, but in bursts: what a day has not shown is news within 80 intervals. */
+static void another_pattern_is_noticed(void **state)
+{
+    (void)state;
+    struct course_scene c;
+    struct learn_rules rules = learn_rules_default;
+    int took = 0;
+    rules.drift.learn = 100000; /* what is earned says nothing here */
+    begin(&c, &rules);
+    learn_course_resume(c.course, c.own);
+    assert_int_equal(pass(&c, 40320, 10, 60, NULL), LEARN_NO_NEWS);
+    enum learn_news news = LEARN_NO_NEWS;
+    for (; news == LEARN_NO_NEWS && took <= 80; took++) {
+        live(c.s, took % 5 == 0 ? 46 : 1, 10, 60);
+        news = see(&c, false);
+    }
+    if (news != LEARN_DRIFTED)
+        fail_msg("not noticed in %d intervals", took);
+    assert_string_equal(learn_course_why(c.course), "its load is unlike any that was seen");
+    learn_course_found(c.course, NULL, now(&c));
+    for (int i = 0; i < 3 * 5760; i++) { /* which is usual from then on, and so is what was */
+        live(c.s, i % 5 == 0 && i / 1000 % 2 ? 46 : i / 1000 % 2 ? 1 : 10, 10, 60);
+        assert_int_equal(see(&c, false), LEARN_NO_NEWS);
+    }
+    end(&c);
+}
+
+/* 21 of 40. */
+static void a_policy_that_is_held_back_rests(void **state)
+{
+    (void)state;
+    struct course_scene c;
+    begin(&c, &learn_rules_default);
+    learn_course_resume(c.course, c.own);
+    for (int i = 0; i < 400; i++) { /* every other time it may be */
+        live(c.s, 10, 10, 60);
+        assert_int_equal(see(&c, i % 2 == 0), LEARN_NO_NEWS);
+    }
+    live(c.s, 10, 10, 60);
+    assert_int_equal(see(&c, true), LEARN_NO_NEWS);
+    live(c.s, 10, 10, 60);
+    assert_int_equal(see(&c, true), LEARN_DRIFTED);
+    assert_string_equal(learn_course_why(c.course),
+                        "the guard held back 21 of its last 40 proposals");
+    assert_null(learn_course_policy(c.course));
+    assert_false(learn_course_wants(c.course, now(&c) + 599)); /* thresholds have their time */
+    assert_true(learn_course_wants(c.course, now(&c) + 600));
+    learn_course_began(c.course);
+    learn_course_found(c.course, NULL, now(&c) + 620);
+    assert_ptr_equal(learn_course_policy(c.course), c.own);
+    live(c.s, 10, 10, 60);
+    assert_int_equal(see(&c, true), LEARN_NO_NEWS); /* it begins anew */
     end(&c);
 }
 
@@ -427,6 +505,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(minutes_are_kept_and_bounded),
+        cmocka_unit_test(what_was_before_the_clock_began_counts),
         cmocka_unit_test(what_a_request_costs_is_known),
         cmocka_unit_test(what_is_too_little_is_told),
         cmocka_unit_test(thresholds_decide_until_it_has_learned),
@@ -435,6 +514,8 @@ int main(void)
         cmocka_unit_test(what_was_kept_serves_at_once),
         cmocka_unit_test(a_slower_function_is_noticed),
         cmocka_unit_test(late_requests_are_noticed),
+        cmocka_unit_test(another_pattern_is_noticed),
+        cmocka_unit_test(a_policy_that_is_held_back_rests),
         cmocka_unit_test(what_earns_less_is_taken_back),
         cmocka_unit_test(a_policy_is_found_in_a_thread),
         cmocka_unit_test(who_gives_up_is_not_told),
