@@ -95,7 +95,7 @@ static bool enough(const struct plan *p, double rate, double milli)
     struct queue_load load = p->load;
     load.rate = rate;
     return rate * load.mean_s < STABLE * milli / 1000 &&
-           recommend_queue_late(&load, milli / 1000 / p->correction) <= p->late;
+           recommend_queue_keeps(&load, milli / 1000 / p->correction, p->late);
 }
 
 /* The least CPU with which a replica keeps the goal at this rate; INFINITY: the most is too little.

@@ -164,6 +164,8 @@ struct queue_load {
 };
 /* The share of requests that take longer than the goal. */
 double recommend_queue_late(const struct queue_load *load, double cores);
+/* Whether that is at most so much; told sooner. */
+bool recommend_queue_keeps(const struct queue_load *load, double cores, double allowed);
 /* The CPU time that a request has got which took wait_s, of a replica with so many cores busy. */
 double recommend_queue_served(double cores, double busy, double wait_s);
 /* The tail with which so many requests as the quantile leaves take longer than goal_s. The load's

@@ -147,29 +147,71 @@ static double others_above(const struct phase *p, double second, double room)
     return score < NEVER ? p->any * above(score) : 0;
 }
 
+struct outlook { /* of one replica's requests */
+    const struct queue_load *load;
+    double cores, share, eaten_s;
+    struct shape d;
+    struct phase phases[PHASES];
+};
+
+/* False: more comes than it can work off. */
+static bool look_out(const struct queue_load *load, double cores, struct outlook *out)
+{
+    double busy = load->rate * load->mean_s;
+    if (busy >= cores * (1 - SLACK))
+        return false;
+    *out = (struct outlook){.load = load, .cores = cores, .share = 1, .d = shape_of(load)};
+    for (int i = 0; i < PHASES; i++)
+        out->phases[i] = phase_at(load, &out->d, cores, (i + 0.5) / PHASES * PERIOD_S);
+    if (cores > 1)
+        out->share = fmax(long_run_share(cores, busy), period_share(load, &out->d, cores));
+    /* What others have used up of a period, before a request came, is not shared with it. */
+    out->eaten_s = cores * PERIOD_S * fmin(1, PERIOD_S / load->goal_s);
+    return true;
+}
+
+/* The chance that a request of this level is late. */
+static double late_at(const struct outlook *o, size_t level)
+{
+    double s = fmin(exp(o->d.mu + o->d.sigma * levels[level].score), o->d.most), late = 0;
+    double second = capped_second(&o->d, fmin(s + o->eaten_s, o->d.most));
+    for (int k = 0; k < PHASES; k++) {
+        const struct supply *supply = &o->phases[k].supply;
+        bool alone = s > (o->cores < 1 ? supply->lone : o->share * o->load->goal_s);
+        late += alone ? 1 : others_above(&o->phases[k], second, supply->all - s);
+    }
+    return late / PHASES;
+}
+
 double recommend_queue_late(const struct queue_load *load, double cores)
 {
-    double busy = load->rate * load->mean_s, late = 0;
-    if (busy >= cores * (1 - SLACK))
+    struct outlook o;
+    double late = 0;
+    if (!look_out(load, cores, &o))
         return 1;
-    struct shape d = shape_of(load);
-    struct phase phases[PHASES];
-    for (int i = 0; i < PHASES; i++)
-        phases[i] = phase_at(load, &d, cores, (i + 0.5) / PHASES * PERIOD_S);
-    double share = cores > 1 ? fmax(long_run_share(cores, busy), period_share(load, &d, cores)) : 1;
-    /* What others have used up of a period, before a request came, is not shared with it. */
-    double eaten = cores * PERIOD_S * fmin(1, PERIOD_S / load->goal_s);
-    for (size_t i = 0; i < LEVELS; i++) {
-        double s = fmin(exp(d.mu + d.sigma * levels[i].score), d.most);
-        double second = capped_second(&d, fmin(s + eaten, d.most));
-        for (int k = 0; k < PHASES; k++) {
-            const struct supply *supply = &phases[k].supply;
-            bool alone = s > (cores < 1 ? supply->lone : share * load->goal_s);
-            late += levels[i].weight / PHASES *
-                    (alone ? 1 : others_above(&phases[k], second, supply->all - s));
-        }
-    }
+    for (size_t i = LEVELS; i-- > 0;)
+        late += levels[i].weight * late_at(&o, i);
     return late;
+}
+
+/* From the largest requests on: smaller ones are less often late, so that the answer is known
+ * before most of them are looked at. */
+bool recommend_queue_keeps(const struct queue_load *load, double cores, double allowed)
+{
+    struct outlook o;
+    double late = 0, rest = 1;
+    if (!look_out(load, cores, &o))
+        return allowed >= 1;
+    for (size_t i = LEVELS; i-- > 0;) {
+        double chance = late_at(&o, i);
+        late += levels[i].weight * chance;
+        rest -= levels[i].weight;
+        if (late > allowed)
+            return false;
+        if (late + rest * chance <= allowed)
+            return true;
+    }
+    return true;
 }
 
 double recommend_queue_served(double cores, double busy, double wait_s)
@@ -188,7 +230,7 @@ double recommend_queue_tail(const struct queue_load *load, double cores)
     guess.tail_s = isfinite(load->tail_s) ? fmin(fmax(load->tail_s, least), high) : high;
     int tries = 0;
     for (bool more = true; more && tries < TRIES; step *= step, tries++) { /* around the guess */
-        bool late = recommend_queue_late(&guess, cores) > allowed;
+        bool late = !recommend_queue_keeps(&guess, cores, allowed);
         double next = late ? guess.tail_s / step : guess.tail_s * step;
         if (late)
             high = guess.tail_s;
@@ -199,10 +241,10 @@ double recommend_queue_tail(const struct queue_load *load, double cores)
     }
     for (; high > low * EXACT && tries < 2 * TRIES; tries++) {
         guess.tail_s = sqrt(low * high);
-        if (recommend_queue_late(&guess, cores) > allowed)
-            high = guess.tail_s;
-        else
+        if (recommend_queue_keeps(&guess, cores, allowed))
             low = guess.tail_s;
+        else
+            high = guess.tail_s;
     }
     return high;
 }
@@ -212,13 +254,13 @@ double recommend_queue_latency(const struct queue_load *load, double cores, doub
     struct queue_load guess = *load;
     double allowed = 1 - quantile, low = 0, high = INFINITY;
     for (int i = 0; i < TRIES && !(low > 0 && high <= 2 * low); i++) { /* from the goal on */
-        bool late = recommend_queue_late(&guess, cores) > allowed;
+        bool late = !recommend_queue_keeps(&guess, cores, allowed);
         *(late ? &low : &high) = guess.goal_s;
         guess.goal_s *= late ? 2 : 0.5;
     }
     for (int i = 0; i < TRIES && low > 0 && isfinite(high) && high > low * ROUGH; i++) {
         guess.goal_s = sqrt(low * high);
-        *(recommend_queue_late(&guess, cores) > allowed ? &low : &high) = guess.goal_s;
+        *(recommend_queue_keeps(&guess, cores, allowed) ? &high : &low) = guess.goal_s;
     }
     return high;
 }

@@ -1,36 +1,46 @@
 /* How much to be ready for, learned from what each rule would have come to.
  *
  * A rule says: be ready for the level of now, and for a share of the highest level of the last
- * while. Each is followed on paper: what it would have cost, and how many requests came when it was
- * not ready for them. The cheapest one whose requests at risk are few enough is taken. A peak that
- * none was ready for is taken to come once more, so that a first burst is not forgotten before it
- * is known whether there are others. */
+ * while, or of the level that was a period ago, as timers make it. Each is followed on paper: what
+ * it would have cost, and how many requests came when it was not ready for them. The cheapest one
+ * whose requests at risk are few enough is taken. A peak that none was ready for is taken to come
+ * once more, so that a first burst is not forgotten before it is known whether there are others; a
+ * rule of a period has to foresee some before that is no longer held against it. */
 #include "recommend/internal.h"
 
-#define BIN_S       150.0
-#define BINS        80
+#define BIN_S       60.0
+#define BINS        210
+#define LEAD_S      45.0 /* before a period is over: decisions and starts take time */
+#define LAG_S       15.0 /* after it */
 #define HALF_LIFE_S 21600.0
 #define BEARABLE    1.02 /* times what it is ready for does no harm, */
 #define LATE_AT     0.3  /* more than that makes all requests late */
 #define PRICE       6.0  /* of as many late requests as the goal allows, in times the least cost */
 #define SURE        1.5  /* standard deviations below what came: so much of it was no chance */
 
+#define FORESEEN 0.25 /* what is left of a doubt about a period with each peak it foresaw */
+#define CLEARLY  0.5  /* short of CPU, where a peak is one to foresee */
+
 static const struct rule {
     double hold_s, share;
     double forgets; /* a peak that comes once more, how likely it is to be forgotten by then */
+    bool period;    /* hold_s is one */
 } rules[] = {
-    {0, 0, 1},        {600, 0.6, 0.8},  {600, 0.8, 0.8},  {600, 1, 0.8},    {600, 1.2, 0.8},
-    {1800, 0.6, 0.5}, {1800, 0.8, 0.5}, {1800, 1, 0.5},   {1800, 1.2, 0.5}, {3900, 0.6, 0.2},
-    {3900, 0.8, 0.2}, {3900, 1, 0.2},   {3900, 1.2, 0.2}, {12000, 0.6, 0},  {12000, 0.8, 0},
-    {12000, 1, 0},    {12000, 1.2, 0},
+    {0, 0, 1, 0},        {600, 0.6, 0.8, 0},  {600, 0.8, 0.8, 0},  {600, 1, 0.8, 0},
+    {600, 1.2, 0.8, 0},  {1800, 0.6, 0.5, 0}, {1800, 0.8, 0.5, 0}, {1800, 1, 0.5, 0},
+    {1800, 1.2, 0.5, 0}, {3900, 0.6, 0.2, 0}, {3900, 0.8, 0.2, 0}, {3900, 1, 0.2, 0},
+    {3900, 1.2, 0.2, 0}, {12000, 0.6, 0, 0},  {12000, 0.8, 0, 0},  {12000, 1, 0, 0},
+    {12000, 1.2, 0, 0},  {300, 1.1, 1, 1},    {600, 1.1, 1, 1},    {900, 1.1, 1, 1},
+    {1200, 1.1, 1, 1},   {1800, 1.1, 1, 1},   {3600, 1.1, 1, 1},   {7200, 1.1, 1, 1},
 };
 #define RULES ARRAY_LEN(rules)
 
 struct readiness {
-    double peaks[BINS];  /* of the level, a ring of times */
+    float peaks[BINS];   /* of the level, a ring of times */
     int64_t bin;         /* the newest, counted from time 0 */
     double ready[RULES]; /* for such a rate, each of the rules */
     double risk[RULES];  /* decayed: requests that it was not ready for, */
+    double doubt[RULES]; /* and those that it might not be ready for once more, */
     double cost[RULES];  /* and milli-core seconds */
     double requests, span_s;
 };
@@ -48,9 +58,9 @@ void recommend_readiness_free(struct readiness *r)
 }
 
 /* --- peaks ----------------------------------------------------------------------------------- */
-static double *slot(struct readiness *r, int64_t bin)
+static size_t slot(int64_t bin)
 {
-    return &r->peaks[((bin % BINS) + BINS) % BINS];
+    return (size_t)(((bin % BINS) + BINS) % BINS);
 }
 
 static void keep_peak(struct readiness *r, double time_s, double level)
@@ -59,24 +69,43 @@ static void keep_peak(struct readiness *r, double time_s, double level)
     if (r->bin == INT64_MIN || bin - r->bin > BINS)
         r->bin = bin - BINS;
     while (r->bin < bin)
-        *slot(r, ++r->bin) = 0;
-    *slot(r, bin) = fmax(*slot(r, bin), level);
+        r->peaks[slot(++r->bin)] = 0;
+    r->peaks[slot(bin)] = fmaxf(r->peaks[slot(bin)], (float)level);
+}
+
+/* The highest of the bins from first to last. */
+static double highest(const struct readiness *r, int64_t first, int64_t last)
+{
+    float most = 0;
+    for (int64_t i = first; i <= last; i++)
+        most = fmaxf(most, r->peaks[slot(i)]);
+    return most;
 }
 
 double recommend_readiness_peak(const struct readiness *r, double hold_s)
 {
-    double most = 0;
-    int bins = hold_s > 0 ? (int)fmin(hold_s / BIN_S + 1, BINS) : 0;
-    for (int64_t i = 0; i < bins && r->bin != INT64_MIN; i++)
-        most = fmax(most, r->peaks[(((r->bin - i) % BINS) + BINS) % BINS]);
-    return most;
+    int64_t bins = hold_s > 0 ? (int64_t)fmin(hold_s / BIN_S + 1, BINS) : 0;
+    return r->bin == INT64_MIN ? 0 : highest(r, r->bin - bins + 1, r->bin);
+}
+
+static double peak_of(const struct readiness *r, const struct rule *rule, double now_s)
+{
+    if (!rule->period)
+        return recommend_readiness_peak(r, rule->hold_s);
+    double then_s = now_s - rule->hold_s;
+    return highest(r, (int64_t)floor((then_s - LAG_S) / BIN_S),
+                   (int64_t)floor((then_s + LEAD_S) / BIN_S));
 }
 
 /* --- what the rules would have come to ------------------------------------------------------- */
+static double short_of(double have, double want)
+{
+    return clamp((want / have - BEARABLE) / LATE_AT, 0, 1);
+}
+
 double recommend_readiness_short(struct sizing *sizing, double ready, double rate)
 {
-    double have = recommend_sizing_cost(sizing, ready), want = recommend_sizing_cost(sizing, rate);
-    return clamp((want / have - BEARABLE) / LATE_AT, 0, 1);
+    return short_of(recommend_sizing_cost(sizing, ready), recommend_sizing_cost(sizing, rate));
 }
 
 double recommend_readiness_sure(double rate, double span_s)
@@ -87,16 +116,22 @@ double recommend_readiness_sure(double rate, double span_s)
 
 static void judge(struct readiness *r, struct sizing *sizing, double span_s, double rate)
 {
-    double sure = recommend_readiness_sure(rate, span_s), missed[RULES], least = 1;
-    for (size_t i = 0; i < RULES; i++)
-        least = fmin(least, missed[i] = recommend_readiness_short(sizing, r->ready[i], sure));
+    double sure = recommend_readiness_sure(rate, span_s), missed[RULES], cost[RULES], least = 1;
+    double want = recommend_sizing_cost(sizing, sure);
+    for (size_t i = 0; i < RULES; i++) {
+        cost[i] = recommend_sizing_cost(sizing, r->ready[i]);
+        least = fmin(least, missed[i] = short_of(cost[i], want));
+    }
     for (size_t i = 0; i < RULES; i++) {
         double again = 0;
         if (least > 0)
             again = fmax(rules[i].forgets * least,
                          recommend_readiness_short(sizing, rules[i].share * sure, sure));
-        r->risk[i] += (missed[i] + again) * rate * span_s;
-        r->cost[i] += recommend_sizing_cost(sizing, r->ready[i]) * span_s;
+        else if (rules[i].period && missed[0] > CLEARLY && missed[i] == 0)
+            r->doubt[i] *= FORESEEN;
+        r->risk[i] += missed[i] * rate * span_s;
+        r->doubt[i] += again * rate * span_s;
+        r->cost[i] += cost[i] * span_s;
     }
     r->requests += rate * span_s;
     r->span_s += span_s;
@@ -107,6 +142,7 @@ static void forget(struct readiness *r, double span_s)
     double keep = exp2(-span_s / HALF_LIFE_S);
     for (size_t i = 0; i < RULES; i++) {
         r->risk[i] *= keep;
+        r->doubt[i] *= keep;
         r->cost[i] *= keep;
     }
     r->requests *= keep;
@@ -121,13 +157,13 @@ void recommend_readiness_learn(struct readiness *r, struct sizing *sizing,
         judge(r, sizing, s->span_s, s->rate);
     keep_peak(r, s->time_s, s->level);
     for (size_t i = 0; i < RULES; i++)
-        r->ready[i] = fmax(s->level, rules[i].share * recommend_readiness_peak(r, rules[i].hold_s));
+        r->ready[i] = fmax(s->level, rules[i].share * peak_of(r, &rules[i], s->time_s));
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
 static double risk_of(const struct readiness *r, size_t rule, double allowed)
 {
-    return r->risk[rule] / fmax(r->requests * allowed, 1);
+    return (r->risk[rule] + r->doubt[rule]) / fmax(r->requests * allowed, 1);
 }
 
 struct readiness_choice recommend_readiness_choose(const struct readiness *r, double allowed,

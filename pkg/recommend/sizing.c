@@ -80,7 +80,7 @@ static bool enough(const struct sizing *s, double rate, double milli)
 {
     struct queue_load load = load_of(&s->task, rate);
     return rate * load.mean_s < STABLE * milli / 1000 &&
-           recommend_queue_late(&load, milli / 1000) <= s->late;
+           recommend_queue_keeps(&load, milli / 1000, s->late);
 }
 
 /* From what it was before, or is for a neighbouring rate, it is never far. */

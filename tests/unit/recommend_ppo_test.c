@@ -488,23 +488,44 @@ static void late_requests_are_paid_for(void **state)
     scene_free(s);
 }
 
-/* A burst that came every quarter of an hour is waited for; one that came once is forgotten. */
+static double cost_of(const struct scene *s)
+{
+    return s->out.replicas * scene_target(s);
+}
+
+/* Bursts that come again and again are waited for; one that came once is forgotten. */
 static void bursts_that_come_again_are_waited_for(void **state)
 {
     (void)state;
     struct scene *often = scene_new(&recommend_ppo, NULL), *once = scene_new(&recommend_ppo, NULL);
+    struct random random = random_stream(3, 0);
     live_for(once, 80, 100, 60);
     live_for(once, 2, 100, 40000);
     for (int i = 0; i < 40; i++) {
         live_for(often, 80, 100, 60);
-        live_for(often, 2, 100, 840);
+        live_for(often, 2, 100, 300 + 1080 * random_uniform(&random));
     }
-    double ready = often->out.replicas * scene_target(often);
-    double forgotten = once->out.replicas * scene_target(once);
-    if (!(ready > 3 * forgotten))
-        fail_msg("%gm and %gm: %s", ready, forgotten, often->out.reason);
+    if (!(cost_of(often) > 3 * cost_of(once)))
+        fail_msg("%gm and %gm: %s", cost_of(often), cost_of(once), often->out.reason);
     scene_free(often);
     scene_free(once);
+}
+
+/* A timer's are foreseen: little in between, all of it when the next is due. */
+static void a_timers_bursts_are_foreseen(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    for (int i = 0; i < 12; i++) {
+        live_for(s, 80, 100, 60);
+        live_for(s, 2, 100, 840);
+    }
+    double due = cost_of(s);
+    live_for(s, 80, 100, 60);
+    live_for(s, 2, 100, 420);
+    if (!(due > 3 * cost_of(s)))
+        fail_msg("%gm when it is due and %gm in between: %s", due, cost_of(s), s->out.reason);
+    scene_free(s);
 }
 
 /* As on a real cluster: a pod that may have 400m at most, of which little is known yet. */
@@ -549,6 +570,7 @@ int main(void)
         cmocka_unit_test(what_is_expected_is_told),
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
+        cmocka_unit_test(a_timers_bursts_are_foreseen),
         cmocka_unit_test(a_small_pod_is_not_multiplied_at_its_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
