@@ -2,10 +2,13 @@
 #include "bench.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "guard/guard.h"
+#include "learn/learn.h"
 #include "recommend/policy.h"
 #include "trial/trial.h"
 
@@ -127,37 +130,149 @@ static void decide(struct mind *m, const struct observation *seen, const struct 
         m->milli = (double)decision.containers[0].request[API_CPU];
 }
 
+struct crowd { /* of MPAs */
+    struct observation seen;
+    struct recommend_pod pods[MPA_PODS];
+    struct api_spec spec;
+    struct random random;
+    struct recommend_policy *policy;
+    struct mind minds[MPAS];
+    int round;
+};
+
+static struct crowd *crowd_new(void)
+{
+    struct crowd *c = xcalloc(1, sizeof(*c));
+    struct error err;
+    c->random = random_stream(2, 0);
+    c->policy = any_policy();
+    trial_default_spec(&c->spec);
+    describe(&c->seen, c->pods, MPA_PODS);
+    for (size_t i = 0; i < MPAS; i++) {
+        c->minds[i] = (struct mind){recommend_ppo.create(300, NULL), guard_new(), 1, 500};
+        if (recommend_ppo.use(c->minds[i].memory, c->policy, &err) < 0)
+            abort();
+    }
+    return c;
+}
+
+static void crowd_free(struct crowd *c)
+{
+    for (size_t i = 0; i < MPAS; i++) {
+        recommend_ppo.destroy(c->minds[i].memory);
+        guard_free(c->minds[i].guard);
+    }
+    recommend_policy_release(c->policy);
+    free(c);
+}
+
+/* The first so many of them, each once. */
+static void decide_all(struct crowd *c, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        vary(&c->seen, &c->minds[i], i, c->round, &c->random);
+        decide(&c->minds[i], &c->seen, &c->spec);
+    }
+    c->round++;
+}
+
 /* From the observation to what the guard lets through, of all of them once, on one core. */
 struct figure bench_decide_many(void)
 {
-    struct observation seen;
-    struct recommend_pod pods[MPA_PODS];
-    struct error err;
-    struct api_spec spec;
-    struct random random = random_stream(2, 0);
-    struct recommend_policy *policy = any_policy();
-    struct mind *minds = xcalloc(MPAS, sizeof(*minds));
+    struct crowd *c = crowd_new();
     double ms = 0;
-    trial_default_spec(&spec);
-    describe(&seen, pods, MPA_PODS);
-    for (size_t i = 0; i < MPAS; i++) {
-        minds[i] = (struct mind){recommend_ppo.create(300, NULL), guard_new(), 1, 500};
-        if (recommend_ppo.use(minds[i].memory, policy, &err) < 0)
-            abort();
-    }
-    for (int round = 0; round < MPA_ROUNDS; round++) {
+    while (c->round < MPA_ROUNDS) {
         double t = bench_cpu_s();
-        for (size_t i = 0; i < MPAS; i++) {
-            vary(&seen, &minds[i], i, round, &random);
-            decide(&minds[i], &seen, &spec);
-        }
+        decide_all(c, MPAS);
         ms = (bench_cpu_s() - t) * 1000; /* of the last round: all have a past by then */
     }
-    for (size_t i = 0; i < MPAS; i++) {
-        recommend_ppo.destroy(minds[i].memory);
-        guard_free(minds[i].guard);
-    }
-    free(minds);
-    recommend_policy_release(policy);
+    crowd_free(c);
     return (struct figure){"decide_10000_mpas_ppo_ms", "ms", NULL, ms, NAN, 100, false};
+}
+
+/* --- decisions while policies are looked for ------------------------------------------------- */
+enum { WAKES = 1000, WAKE_US = 4000, AT_A_TIME = 20 };
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* From the moment when 20 MPAs are due until they are decided on: what 99 of 100 times stay below.
+ */
+static double delay_us(struct crowd *c)
+{
+    static double us[WAKES];
+    double due_s = bench_wall_s();
+    for (int i = 0; i < WAKES; i++) {
+        due_s += WAKE_US * 1e-6;
+        struct timespec due = {.tv_sec = (time_t)due_s,
+                               .tv_nsec = (long)((due_s - floor(due_s)) * 1e9)};
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+        decide_all(c, AT_A_TIME);
+        us[i] = (bench_wall_s() - due_s) * 1e6;
+    }
+    qsort(us, WAKES, sizeof(*us), ascending);
+    return us[WAKES * 99 / 100];
+}
+
+static void nothing(void *arg, const struct learn_result *result)
+{
+    (void)arg;
+    (void)result;
+}
+
+static void keep_searching(struct learner *learner)
+{
+    struct api_spec bounds;
+    struct error err;
+    trial_default_spec(&bounds);
+    struct learn_task task = {.bounds = &bounds, .goal_ms = 300, .interval_s = 15};
+    if (trace_open("poisson:rate=15,span=3600,demand=40", &task.workload, &err) < 0)
+        abort();
+    learner_search(learner, &task, nothing, NULL);
+}
+
+/* On one core with the thread that searches, which is more than the controller has to bear where
+ * there are two; beside the same without it. */
+struct figure bench_decide_learning(void)
+{
+    struct crowd *c = crowd_new();
+    struct bootstrap_config config;
+    struct rl_checkpoint general;
+    struct error err;
+    uv_loop_t loop;
+    cpu_set_t all, one;
+    bootstrap_config_init(&config);
+    config.updates = 0;
+    config.world.alone = 1;
+    config.world.shared = 0;
+    config.world.threads = 1;
+    if (bootstrap_learn(&config, &general, &err) < 0)
+        abort();
+    uv_loop_init(&loop);
+    sched_getaffinity(0, sizeof(all), &all);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    delay_us(c);
+    double without = delay_us(c);
+    struct learner *learner = learner_new(&loop, &general, 1000, &err);
+    keep_searching(learner);
+    double with = delay_us(c);
+    bool searched = learner_waiting(learner) == 1; /* all the time */
+    learner_free(learner);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    sched_setaffinity(0, sizeof(all), &all);
+    rl_checkpoint_clear(&general);
+    crowd_free(c);
+    return (struct figure){"decide_delay_p99_learning_us",
+                           "us",
+                           "not learning",
+                           searched ? with : NAN,
+                           without,
+                           NAN,
+                           false};
 }
