@@ -205,12 +205,14 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments fidelity side-by-side image chart clean
+.PHONY: bench experiments comparison fidelity side-by-side image chart clean
 bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (an hour)
+	@tests/comparison/run $(COMPARISON)
 experiments: all ## the documents' experiments at full effort, into docs/experiments
 	@$(BUILD)/mpactl experiment all --out docs/experiments
 # The cluster is ended again only where this has started it.
