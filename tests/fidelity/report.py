@@ -98,9 +98,8 @@ ran out of its quota.
   two cores they take a part of them, in bursts. Pods, their quotas and the rules that lead to them are the kernel's, and
   go on. Calls are made so large that they take about as much CPU on any machine.
 - **Pace.** A machine that is shared, or virtual, is not equally fast at all times. While a point is measured, the same
-  function is called {RARE} times a second in a pod without limit, and likewise after the calibration. The demand of a
-  point is that of its calibration times the CPU of such a call to that of the other: this tells of the machine, not of
-  the point. On each core a process of the lowest priority repeats a fixed work, which keeps the core from sleeping and
+  function is called {RARE} times a second in a pod without limit. The demand of a point is that of its calibration,
+  scaled to the mean CPU of such a call: this tells of the machine, not of the point. On each core a process of the lowest priority repeats a fixed work, which keeps the core from sleeping and
   tells when it is too slow to measure at all.
 - **Points** were chosen before anything was measured, from a grid of functions, limits, pods and utilisation: where
   the simulator says that its p99 varies by chance by no more than 15%, and by no more than 20% if demand is 3% off.
@@ -112,8 +111,10 @@ ran out of its quota.
 - **Simulation.** Requests arrive when they were really sent, at the pods that really got them, as their answers tell:
   the model is measured and not the dice of kube-proxy. What is chance inside a pod stays chance: where in a
   period of CFS a request falls, and which of its demands it has. Each point is simulated {runs} times; given are
-  medians, and for p99 the lowest and highest tenth (*of runs*). Pods and containers have a quota each (`pod_quota`)
-  and may overdraw it until the tick (`tick_s`); see [simulator.md](simulator.md).
+  medians, and for p99 the lowest and highest tenth (*of runs*). Pods and containers have a quota each (`pod_quota`).
+  That they may overdraw it until the tick (`tick_s`) is left out, though it was in at first: in two measurements on
+  different days p99 came nearer without it. What slices take away seems to make up for it. See
+  [simulator.md](simulator.md).
 
 What parts of this are worth, as the error of p99:
 
