@@ -206,7 +206,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
 .PHONY: bench experiments comparison fidelity side-by-side image chart clean
-bench: all $(BUILD)/bench ## measure speed and memory, into build/bench.json
+bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
 	@echo "  LD    $@"

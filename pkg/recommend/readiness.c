@@ -88,10 +88,8 @@ double recommend_readiness_peak(const struct readiness *r, double hold_s)
     return r->bin == INT64_MIN ? 0 : highest(r, r->bin - bins + 1, r->bin);
 }
 
-static double peak_of(const struct readiness *r, const struct rule *rule, double now_s)
+static double peak_a_period_ago(const struct readiness *r, const struct rule *rule, double now_s)
 {
-    if (!rule->period)
-        return recommend_readiness_peak(r, rule->hold_s);
     double then_s = now_s - rule->hold_s;
     return highest(r, (int64_t)floor((then_s - LAG_S) / BIN_S),
                    (int64_t)floor((then_s + LEAD_S) / BIN_S));
@@ -156,8 +154,16 @@ void recommend_readiness_learn(struct readiness *r, struct sizing *sizing,
     if (r->bin != INT64_MIN)
         judge(r, sizing, s->span_s, s->rate);
     keep_peak(r, s->time_s, s->level);
-    for (size_t i = 0; i < RULES; i++)
-        r->ready[i] = fmax(s->level, rules[i].share * peak_of(r, &rules[i], s->time_s));
+    double hold_s = 0, peak = 0;
+    for (size_t i = 0; i < RULES; i++) {
+        if (rules[i].period) {
+            peak = peak_a_period_ago(r, &rules[i], s->time_s);
+        } else if (rules[i].hold_s != hold_s) { /* several in a row have the same */
+            hold_s = rules[i].hold_s;
+            peak = recommend_readiness_peak(r, hold_s);
+        }
+        r->ready[i] = fmax(s->level, rules[i].share * peak);
+    }
 }
 
 /* --- the choice ------------------------------------------------------------------------------ */
