@@ -203,6 +203,7 @@ struct look_memory {
     struct demand_memory *demand;
     double asked_s;                 /* when; NaN: never */
     double rate, came, concurrency; /* then */
+    double pile;                    /* of it, requests that had waited for long */
 };
 
 struct look {
@@ -214,6 +215,7 @@ struct look {
     double guess_s; /* CPU time of a request at the quantile, where nothing is known of it */
     double span_s;  /* since it was last asked; 0: just now */
     double came;    /* requests per second, rather than of those that were answered */
+    double pile;    /* requests in flight beyond those that keep the goal */
     double rate;    /* and with those that have piled up, to be worked off */
     double used_milli;
     int ready;

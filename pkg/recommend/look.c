@@ -42,6 +42,13 @@ static struct pod_size whole_size(const struct observation *seen)
     return (struct pod_size){.now = now, .min = now, .max = now};
 }
 
+/* Where requests had piled up, answers beyond those that came before are of the pile, as far as it
+ * can have been that large: it is known as a mean, and grew. */
+static double without_pile(const struct look_memory *m, double rate, double span_s)
+{
+    return m->pile > 0 && rate > m->came ? rate - fmin(rate - m->came, 2 * m->pile / span_s) : rate;
+}
+
 /* What has piled up came too, and has to be worked off besides. */
 static void see_rate(const struct look_memory *m, struct look *l)
 {
@@ -55,6 +62,8 @@ static void see_rate(const struct look_memory *m, struct look *l)
     if (!isfinite(concurrency))
         return;
     double usual = rate * l->goal_s;
+    l->pile = fmax(concurrency - usual, 0);
+    l->came = without_pile(m, rate, l->span_s);
     if (concurrency > usual && concurrency > m->concurrency)
         l->came += (concurrency - fmax(m->concurrency, usual)) / l->span_s;
     l->rate = l->came + fmax(concurrency - fmax(usual, 1), 0) / l->span_s;
@@ -146,4 +155,5 @@ void recommend_look_keep(struct look_memory *m, const struct look *l)
     m->rate = l->rate;
     m->came = l->came;
     m->concurrency = l->seen->concurrency;
+    m->pile = l->pile;
 }

@@ -528,6 +528,28 @@ static void a_timers_bursts_are_foreseen(void **state)
     scene_free(s);
 }
 
+/* Requests that had piled up are answered all at once: so many did not come. */
+static void what_is_worked_off_is_no_peak(void **state)
+{
+    static const struct {
+        double answered, waiting;
+    } burst[] = {{8, 300}, {15, 950}, {126, 700}, {51, 5}, {0, 0}};
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    live_for(s, 5, 100, 1800);
+    for (size_t i = 0; i < ARRAY_LEN(burst); i++) {
+        scene_load(s, burst[i].answered, burst[i].waiting, i < 4 ? 20000 : NAN);
+        s->seen.now_s += 15;
+        assert_int_equal(scene_ask(s), 0);
+    }
+    const char *ready = strstr(s->out.reason, "ready for ");
+    assert_non_null(ready);
+    double rate = strtod(ready + strlen("ready for "), NULL);
+    if (!(rate > 45 && rate < 80))
+        fail_msg("50 came: %s", s->out.reason);
+    scene_free(s);
+}
+
 /* As on a real cluster: a pod that may have 400m at most, of which little is known yet. */
 static void a_small_pod_is_not_multiplied_at_its_beginning(void **state)
 {
@@ -571,6 +593,7 @@ int main(void)
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
         cmocka_unit_test(a_timers_bursts_are_foreseen),
+        cmocka_unit_test(what_is_worked_off_is_no_peak),
         cmocka_unit_test(a_small_pod_is_not_multiplied_at_its_beginning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
