@@ -211,7 +211,7 @@ bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into buil
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
-comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (an hour)
+comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (an hour and a half)
 	@tests/comparison/run $(COMPARISON)
 experiments: all ## the documents' experiments at full effort, into docs/experiments
 	@$(BUILD)/mpactl experiment all --out docs/experiments

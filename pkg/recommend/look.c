@@ -57,6 +57,7 @@ static void see_rate(const struct look_memory *m, struct look *l)
     if (!(l->span_s > 0)) { /* asked twice */
         l->came = m->came;
         l->rate = m->rate;
+        l->pile = m->pile;
         return;
     }
     if (!isfinite(concurrency))
