@@ -171,8 +171,8 @@ void keep_drop(void *self, const struct api_mpa *mpa);
 /* harvest.c: what a pod may get by the MPA's group; false: it has none. Once an interval. */
 bool harvest_range_of(struct entry *entry, const struct kube_workload *workload,
                       const struct observation *seen, struct harvest_range *out);
-/* And what is proposed then. */
 void harvest_leave(struct entry *entry); /* nothing where it is in none */
+/* What is proposed within the range. */
 void harvest_gave(struct entry *entry, const struct recommendation *proposed, double milli);
 /* publish.c: writes status when it differs, or when its figures are old. */
 void publish(struct entry *entry, struct api_status *status);

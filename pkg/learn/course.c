@@ -243,7 +243,6 @@ static bool is_unusual(struct learn_course *c, const struct record_interval *i, 
     return false;
 }
 
-/* Thresholds are given time: what was proposed is not to come again with the next search. */
 static bool is_restrained(struct learn_course *c, bool held_back)
 {
     c->restraint = (c->restraint << 1 | held_back) & ((1ull << RESTRAINT) - 1);
@@ -286,6 +285,7 @@ enum learn_news learn_course_see(struct learn_course *c, const struct observatio
         c->changed = true;
         c->next_s = seen->now_s;
     } else if (is_restrained(c, last.held_back)) {
+        /* Thresholds are given time: a search at once would find the same. */
         c->next_s = seen->now_s + c->rules.retry_s;
     } else {
         return LEARN_NO_NEWS;
