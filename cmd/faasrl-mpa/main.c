@@ -138,7 +138,8 @@ static int connect_prometheus(struct program *p, const struct options *o, struct
     if (p->prom == NULL)
         return -1;
     struct observe_options observe = {
-        .templates = {o->query_latency, o->query_cpu, o->query_throttled, o->query_memory},
+        .templates = {o->query_latency, o->query_cpu, o->query_throttled, o->query_memory,
+                      o->query_proxy},
         .namespaces = o->namespaces.items,
         .window_s = o->window_s,
     };

@@ -7,9 +7,6 @@
 #include "guard/guard.h"
 #include "kube/kube.h"
 
-/* Whether a kind can be a target. Fails with a reason that tells what can. */
-int actuate_supports(const struct api_spec *spec, struct error *err);
-
 typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is written */
 
 /* Any write whose answer is of no interest but for whether it was taken. */
@@ -20,6 +17,24 @@ void actuate_replicas(struct kube *kube, const struct kube_workload *workload, i
                       actuate_done on_done, void *arg);
 void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *patch,
                  actuate_done on_done, void *arg);
+
+/* --- Knative: bounds for its own autoscaler (knative.c) ---------------------------------------- */
+struct actuate_bounds {
+    int32_t min, max; /* -1: none */
+    bool steered;     /* by us */
+};
+/* The bounds of one Revision of a target that is to have so many replicas: a floor by its share of
+ * the traffic, and room above it up to `most`, as Knative sees a burst sooner than we do. Replicas 0:
+ * there are no requests, and Knative may end the last pod if the Revision's author lets it. One
+ * without traffic gets its own bounds back. */
+struct actuate_bounds actuate_share(const struct kube_revision *revision, int replicas, int most);
+/* Writes what differs; how many writes that takes. on_done is called once, after the last answer, or
+ * at once if there is none. */
+int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,
+                  int replicas, int most, actuate_done on_done, void *arg);
+/* All is as the Revisions' authors asked for. */
+void actuate_hand_back(struct kube *kube, const struct kube_revision *revisions, size_t count,
+                       actuate_done on_done, void *arg);
 
 /* --- resizing the pods of one MPA ------------------------------------------------------------
  */

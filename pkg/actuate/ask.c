@@ -1,34 +1,6 @@
 /* What is asked of the API server. */
 #include "actuate/actuate.h"
 
-#include <string.h>
-
-static const struct {
-    const char *kind, *plural;
-} kinds[] = {
-    {"Deployment", "deployments"},
-    {"StatefulSet", "statefulsets"},
-    {"ReplicaSet", "replicasets"},
-};
-
-static const char *plural_of(const char *kind)
-{
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        if (strcmp(kinds[i].kind, kind) == 0)
-            return kinds[i].plural;
-    return NULL;
-}
-
-int actuate_supports(const struct api_spec *spec, struct error *err)
-{
-    if (strcmp(spec->target_api_version, "apps/v1") == 0 && plural_of(spec->target_kind))
-        return 0;
-    return error_set(
-        err, ERROR_INVALID,
-        "%s %s cannot be scaled; a Deployment, StatefulSet or ReplicaSet of apps/v1 can",
-        spec->target_api_version, spec->target_kind);
-}
-
 struct call {
     actuate_done on_done;
     void *arg;
@@ -55,8 +27,8 @@ void actuate_replicas(struct kube *kube, const struct kube_workload *workload, i
                       actuate_done on_done, void *arg)
 {
     cleanup_free char *path =
-        xasprintf("/apis/apps/v1/namespaces/%s/%s/%s/scale", workload->namespace_,
-                  plural_of(workload->kind), workload->name);
+        xasprintf("%s/namespaces/%s/%s/%s/scale", workload->resource->path, workload->namespace_,
+                  workload->resource->plural, workload->name);
     cleanup_json json_t *body = json_pack("{s:{s:i}}", "spec", "replicas", replicas);
     actuate_write(kube, KUBE_PATCH_MERGE, path, body, on_done, arg);
 }

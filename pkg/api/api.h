@@ -96,7 +96,9 @@ int api_parse(const json_t *object, struct api_mpa *out, struct error *err);
 void api_clear(struct api_mpa *mpa);
 /* The installation's goal for cpu, in per cent, where the MPA states none. */
 void api_use_default_utilization(struct api_spec *spec, int32_t per_cent);
-/* The policy for a container by name: its own, else "*", else a built-in one without bounds. */
+/* The policy for a container by name: its own, else "*", else a built-in one without bounds. Hands
+ * off, whatever the spec says, for the container that Knative puts before a function. */
+#define API_QUEUE_PROXY "queue-proxy"
 const struct api_container *api_container_policy(const struct api_spec *spec, const char *name);
 const char *api_mode_name(enum api_mode mode);
 

@@ -29,6 +29,8 @@ static const struct api_container no_policy = {
     .min = {API_ABSENT, API_ABSENT},
     .max = {API_ABSENT, API_ABSENT},
 };
+static const struct api_container hands_off = {
+    .off = true, .min = {API_ABSENT, API_ABSENT}, .max = {API_ABSENT, API_ABSENT}};
 
 /* --- members of a valid object -------------------------------------------------------------- */
 static char *read_string(const json_t *object, const char *name)
@@ -262,6 +264,9 @@ const struct api_container *api_container_policy(const struct api_spec *spec, co
 {
     const struct api_container *others = &no_policy;
 
+    if (strcmp(name, API_QUEUE_PROXY) == 0 && spec->target_api_version &&
+        strncmp(spec->target_api_version, "serving.knative.dev/", 20) == 0)
+        return &hands_off;
     for (size_t i = 0; i < spec->container_count; i++) {
         if (strcmp(spec->containers[i].name, name) == 0)
             return &spec->containers[i];

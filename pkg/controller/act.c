@@ -39,7 +39,28 @@ void act_on_replicas(struct entry *e, const struct kube_workload *workload, int 
     e->scale_to = replicas;
     entry_hold(e);
     const struct world *world = &e->controller->world;
-    world->set_replicas(world->self, workload, replicas, on_replicas_written, e);
+    world->set_replicas(world->self, workload, replicas, e->mpa.spec.max_replicas,
+                        on_replicas_written, e);
+}
+
+static void on_held(void *arg, const struct error *err)
+{
+    struct entry *e = arg;
+    e->scaling = false;
+    if (err && err->code != ERROR_CANCELLED)
+        entry_event(e, true, "FailedRescale", "the platform's bounds of replicas: %s",
+                    err->message);
+    entry_release(e);
+}
+
+void act_on_bounds(struct entry *e, const struct kube_workload *workload, int replicas)
+{
+    const struct world *world = &e->controller->world;
+    if (e->scaling)
+        return;
+    e->scaling = true;
+    entry_hold(e);
+    world->set_replicas(world->self, workload, replicas, e->mpa.spec.max_replicas, on_held, e);
 }
 
 /* A node that cannot give the CPU now or ever: pods go back to what they have, and for a while

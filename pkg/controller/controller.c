@@ -38,6 +38,8 @@ static void ask_own_queries(struct controller *c)
     void *value;
     for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
         struct entry *e = value;
+        if (!e->invalid && strcmp(e->mpa.spec.target_api_version, KUBE_KNATIVE) == 0)
+            observe_want_proxies(c->observe);
         if (e->invalid || e->mpa.spec.latency_query == NULL)
             continue;
         const struct kube_workload *workload;
@@ -53,8 +55,8 @@ static void ask_own_queries(struct controller *c)
 void controller_pass(struct controller *c)
 {
     report_pass_began(c);
-    history_ask(c);
     ask_own_queries(c);
+    history_ask(c);
     c->world.collect(c->world.self, c->observe, on_collected, c);
 }
 
@@ -83,10 +85,23 @@ static void wake(struct controller *c)
 }
 
 /* --- targets --------------------------------------------------------------------------------- */
+static char *key_of(const char *api_version, const char *kind, const char *namespace_,
+                    const char *name)
+{
+    return xasprintf("%s/%s/%s/%s", api_version, kind, namespace_, name);
+}
+
+char *entry_target_key(const struct entry *e)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    return key_of(spec->target_api_version, spec->target_kind, e->mpa.namespace_,
+                  spec->target_name);
+}
+
 static struct entry *entry_of(const struct controller *c, const struct kube_workload *workload)
 {
-    cleanup_free char *target =
-        xasprintf("%s/%s/%s", workload->namespace_, workload->kind, workload->name);
+    cleanup_free char *target = key_of(workload->resource->api_version, workload->kind,
+                                       workload->namespace_, workload->name);
     return map_get(&c->by_target, target);
 }
 
@@ -108,12 +123,6 @@ void controller_workload_changed(struct controller *c, const struct kube_workloa
     }
 }
 
-static char *target_of(const struct entry *e)
-{
-    return xasprintf("%s/%s/%s", e->mpa.namespace_, e->mpa.spec.target_kind,
-                     e->mpa.spec.target_name);
-}
-
 /* Of several MPAs with one target, one that acts has it before one in mode Off, and the oldest of
  * these before the younger ones. */
 static bool comes_before(const struct entry *a, const struct entry *b)
@@ -130,7 +139,7 @@ static void index_target(struct controller *c, struct entry *e)
 {
     if (e->mpa.uid == NULL)
         return;
-    cleanup_free char *target = target_of(e);
+    cleanup_free char *target = entry_target_key(e);
     const struct entry *holder = map_get(&c->by_target, target);
     if (holder == NULL || comes_before(e, holder))
         map_put(&c->by_target, target, e);
@@ -141,7 +150,7 @@ static void unindex(struct controller *c, const struct entry *e)
 {
     if (e->mpa.uid == NULL)
         return;
-    cleanup_free char *target = target_of(e);
+    cleanup_free char *target = entry_target_key(e);
     if (map_get(&c->by_target, target) != e)
         return;
     map_remove(&c->by_target, target);
@@ -150,7 +159,7 @@ static void unindex(struct controller *c, const struct entry *e)
         struct entry *other = value;
         if (other == e || other->mpa.uid == NULL)
             continue;
-        cleanup_free char *its = target_of(other);
+        cleanup_free char *its = entry_target_key(other);
         if (strcmp(its, target) == 0)
             index_target(c, other);
     }

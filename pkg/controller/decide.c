@@ -22,6 +22,8 @@ struct round {
     json_t *observation;
 };
 
+#define REASON_LOOKING_UP "LookingUpTarget"
+
 #define say(r, condition, value, reason, ...)                                                      \
     say_(&(r)->status.conditions[condition], value, reason, __VA_ARGS__)
 PRINTF_LIKE(4, 5)
@@ -40,7 +42,6 @@ static void say_(struct api_condition_value *c, bool status, const char *reason,
 /* --- 1. is the MPA one that can be followed? ------------------------------------------------- */
 static bool check_spec(struct round *r)
 {
-    struct error err = {0};
     const struct api_mpa *mpa = &r->entry->mpa;
     say(r, API_COND_PAUSED, mpa->paused, mpa->paused ? "PausedByAnnotation" : "NotPaused",
         mpa->paused ? "annotation " API_PAUSE_ANNOTATION " is \"true\": nothing is changed"
@@ -49,22 +50,28 @@ static bool check_spec(struct round *r)
         say(r, API_COND_CONFIG_UNSUPPORTED, true, "InvalidSpec", "%s", r->entry->invalid);
         return false;
     }
-    if (actuate_supports(&mpa->spec, &err) < 0) {
-        say(r, API_COND_CONFIG_UNSUPPORTED, true, "UnsupportedTarget", "%s", err.message);
-        return false;
-    }
     say(r, API_COND_CONFIG_UNSUPPORTED, false, "Supported", "the spec can be followed");
     return true;
 }
 
 /* --- 2. is the target there? ----------------------------------------------------------------- */
+static void tell_why_not(struct round *r)
+{
+    struct error err = {0};
+    if (entry_workload(r->entry, &err)) /* cannot be: it was not there a moment ago */
+        return;
+    if (err.code == ERROR_INVALID)
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, "UnsupportedTarget", "%s", err.message);
+    else
+        say(r, API_COND_ABLE_TO_SCALE, false,
+            err.code == ERROR_BUSY ? REASON_LOOKING_UP : "FailedGetScale", "%s", err.message);
+}
+
 static bool find_target(struct round *r)
 {
-    const struct api_mpa *mpa = &r->entry->mpa;
     r->pods = entry_pods(r->entry, &r->workload, &r->pod_count);
     if (r->workload == NULL) {
-        say(r, API_COND_ABLE_TO_SCALE, false, "FailedGetScale", "%s %s/%s does not exist",
-            mpa->spec.target_kind, mpa->namespace_, mpa->spec.target_name);
+        tell_why_not(r);
         return false;
     }
     r->status.current_replicas = r->workload->replicas;
@@ -75,8 +82,7 @@ static bool find_target(struct round *r)
 /* --- 3. is it ours alone? -------------------------------------------------------------------- */
 static const struct entry *rival_of(const struct entry *e)
 {
-    cleanup_free char *target =
-        xasprintf("%s/%s/%s", e->mpa.namespace_, e->mpa.spec.target_kind, e->mpa.spec.target_name);
+    cleanup_free char *target = entry_target_key(e);
     const struct entry *holder = map_get(&e->controller->by_target, target);
     return holder != e && holder && holder->mpa.spec.mode != API_MODE_OFF ? holder : NULL;
 }
@@ -107,6 +113,11 @@ static bool check_alone(struct round *r)
         return refuse_owned(r, r->workload->owner_kind, r->workload->owner_name);
     say(r, API_COND_ABLE_TO_SCALE, true, "SucceededGetScale", "%s %s has %d replica(s)",
         r->workload->kind, r->workload->name, r->workload->replicas_wanted);
+    if (r->workload->replicas_wanted == 0 && kube_is_knative(r->workload)) {
+        say(r, API_COND_SCALING_ACTIVE, true, "ScaledToZero",
+            "no requests: Knative has ended the last pod, and makes one for the next request");
+        return false;
+    }
     if (r->workload->replicas_wanted == 0) {
         say(r, API_COND_SCALING_ACTIVE, false, "ScalingDisabled",
             "the target was set to 0 replicas by hand: left so until it has some");
@@ -385,6 +396,19 @@ static void tell_pending(struct round *r, const struct actuate_report *report)
         pending ? report->message : "every pod has the size it was given");
 }
 
+/* Knative takes an idle function to zero by itself, if nobody holds it, and new Revisions have to get
+ * their share of what is decided already. */
+static void set_replicas(struct round *r)
+{
+    bool platform = kube_is_knative(r->workload);
+    bool idle = platform && (r->view.seen.latency_state == LATENCY_NO_TRAFFIC ||
+                             r->view.seen.requests_per_s == 0);
+    if (!idle && r->decision.replicas != r->workload->replicas_wanted)
+        act_on_replicas(r->entry, r->workload, r->decision.replicas);
+    else if (platform)
+        act_on_bounds(r->entry, r->workload, idle ? 0 : r->decision.replicas);
+}
+
 static bool act(struct round *r)
 {
     struct entry *e = r->entry;
@@ -407,8 +431,7 @@ static bool act(struct round *r)
     struct actuate_report report;
     act_on_sizes(e, r->pods, r->pod_count, &report);
     tell_pending(r, &report);
-    if (r->decision.replicas != r->workload->replicas_wanted)
-        act_on_replicas(e, r->workload, r->decision.replicas);
+    set_replicas(r);
     return true;
 }
 
@@ -463,7 +486,8 @@ static void sum_up(struct round *r)
     say(r, API_COND_READY, true, "Following", "the goal is followed");
 }
 
-/* A refusal is said in an event once, when it begins. */
+/* A refusal is said in an event once, when it begins. That a target is still being looked up is
+ * none. */
 static void tell_refusal(struct round *r)
 {
     struct entry *e = r->entry;
@@ -472,6 +496,8 @@ static void tell_refusal(struct round *r)
     const struct api_condition_value *why = unable->known && !unable->status  ? unable
                                             : config->known && config->status ? config
                                                                               : NULL;
+    if (why && strcmp(why->reason, REASON_LOOKING_UP) == 0)
+        return;
     if (why && strcmp(why->reason, e->refusal) != 0)
         entry_event(e, true, why->reason, "%s", why->message);
     snprintf(e->refusal, sizeof(e->refusal), "%s", why ? why->reason : "");

@@ -51,8 +51,23 @@ void entry_release(struct entry *e)
     free(e);
 }
 
+/* What a platform's own autoscaler was held to is taken back. The workload itself stays as it is. */
+static void hand_back(const struct entry *e)
+{
+    const struct world *world = &e->controller->world;
+    struct error err;
+    bool acts = e->mpa.uid && e->mpa.spec.mode != API_MODE_OFF;
+    const struct kube_workload *w = acts && world->hand_back && e->controller->leading
+                                        ? entry_workload(e, &err)
+                                        : NULL;
+    if (w)
+        world->hand_back(world->self, w);
+}
+
 void entry_remove(struct entry *e)
 {
+    if (!e->controller->stopping)
+        hand_back(e);
     e->gone = true;
     e->may_act = false;
     if (!e->controller->stopping) {
@@ -109,6 +124,13 @@ static void resume(struct entry *e)
         read_sizes(e);
 }
 
+static bool same_target(const struct api_spec *a, const struct api_spec *b)
+{
+    return strcmp(a->target_name, b->target_name) == 0 &&
+           strcmp(a->target_kind, b->target_kind) == 0 &&
+           strcmp(a->target_api_version, b->target_api_version) == 0;
+}
+
 void entry_update(struct entry *e, const json_t *object)
 {
     struct api_mpa mpa;
@@ -121,9 +143,10 @@ void entry_update(struct entry *e, const json_t *object)
         return;
     }
     bool changed = first || mpa.generation != e->mpa.generation || mpa.paused != e->mpa.paused;
-    bool target_changed = !first && (strcmp(mpa.spec.target_name, e->mpa.spec.target_name) != 0 ||
-                                     strcmp(mpa.spec.target_kind, e->mpa.spec.target_kind) != 0);
+    bool target_changed = !first && !same_target(&mpa.spec, &e->mpa.spec);
     string_set(&e->invalid, NULL);
+    if (target_changed || mpa.spec.mode == API_MODE_OFF)
+        hand_back(e);
     api_clear(&e->mpa);
     e->mpa = mpa;
     api_use_default_utilization(&e->mpa.spec, e->controller->options.default_cpu_utilization);
@@ -180,14 +203,25 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
 }
 
 /* --- the target ------------------------------------------------------------------------------ */
-const struct kube_pod **entry_pods(const struct entry *e, const struct kube_workload **workload,
-                                   size_t *count)
+const struct kube_workload *entry_workload(const struct entry *e, struct error *err)
 {
     const struct world *world = &e->controller->world;
     const struct api_spec *spec = &e->mpa.spec;
+    return world->workload(world->self,
+                           &(struct kube_target){.api_version = spec->target_api_version,
+                                                 .kind = spec->target_kind,
+                                                 .namespace_ = e->mpa.namespace_,
+                                                 .name = spec->target_name},
+                           err);
+}
+
+const struct kube_pod **entry_pods(const struct entry *e, const struct kube_workload **workload,
+                                   size_t *count)
+{
+    struct error err;
+    const struct world *world = &e->controller->world;
     *count = 0;
-    *workload =
-        world->workload(world->self, spec->target_kind, e->mpa.namespace_, spec->target_name);
+    *workload = entry_workload(e, &err);
     if (*workload == NULL)
         return NULL;
     size_t n = world->pods(world->self, *workload, NULL, 0);

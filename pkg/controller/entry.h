@@ -42,7 +42,7 @@ struct controller {
     struct observe *observe;
     struct controller_options options;
     struct map entries;   /* namespace/name → struct entry */
-    struct map by_target; /* namespace/kind/name → the entry that has the target */
+    struct map by_target; /* entry_target_key → the entry that has the target */
     struct map pools;     /* namespace/group → what the members of a harvest group leave */
     bool leading, stopping;
     struct report report;
@@ -109,6 +109,8 @@ struct controller *controller_make(const struct world *world, struct observe *ob
 struct entry *controller_apply(struct controller *controller, const json_t *object, bool deleted);
 /* The entries of this scope that its last full list did not have are gone. */
 void controller_forget_unmarked(struct controller *controller, const struct scope *scope);
+/* By what MPAs with the same target are told. */
+char *entry_target_key(const struct entry *entry);
 void controller_pods_changed(struct controller *controller, const struct kube_workload *owner);
 void controller_workload_changed(struct controller *controller,
                                  const struct kube_workload *workload);
@@ -127,6 +129,8 @@ void entry_update(struct entry *entry, const json_t *object);
 bool entry_choose_recommender(struct entry *entry, const char **why_not);
 bool entry_is_external(const struct entry *entry);
 
+/* NULL: err tells why, as kube_cache_workload does. */
+const struct kube_workload *entry_workload(const struct entry *entry, struct error *err);
 /* The pods of the entry's target, as an array to free() (NULL when there is no such target). */
 const struct kube_pod **entry_pods(const struct entry *entry, const struct kube_workload **workload,
                                    size_t *count);
@@ -137,6 +141,8 @@ __attribute__((format(printf, 4, 5))) void entry_event(struct entry *entry, bool
 void entry_decide(struct entry *entry);
 /* act.c */
 void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas);
+/* Keeps a platform's own autoscaler to what is decided already (0: it is idle), and tells nobody. */
+void act_on_bounds(struct entry *entry, const struct kube_workload *workload, int replicas);
 void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_t count,
                   struct actuate_report *report);
 /* shadow.c: what Auto would have come to. Nothing, but in mode Off. */

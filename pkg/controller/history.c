@@ -93,21 +93,36 @@ struct past {
     int waiting;    /* answers */
 };
 
+#define MOST_PARTS 4
+
 struct question {
     struct past *past;
     bool requests;
 };
 
-/* How many parts a pod's name has beyond that of its workload. */
-static int parts_of(const char *kind)
+/* How many parts a pod's name has beyond that of its workload. Others than these mostly make
+ * ReplicaSets, as Deployments and Rollouts do. */
+static int parts_of(const struct api_spec *spec)
 {
-    return strcmp(kind, "Deployment") == 0 ? 2 : 1;
+    static const struct {
+        const char *api_version, *kind;
+        int parts;
+    } known[] = {
+        {"apps/v1", "StatefulSet", 1},     {"apps/v1", "ReplicaSet", 1},
+        {KUBE_KNATIVE, "Service", 4}, /* name-00001-deployment-hash-id */
+        {KUBE_KNATIVE, "Configuration", 4}, {KUBE_KNATIVE, "Revision", 3},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(known[i].kind, spec->target_kind) == 0 &&
+            strcmp(known[i].api_version, spec->target_api_version) == 0)
+            return known[i].parts;
+    return 2;
 }
 
 static struct entry *find_owner(const struct past *past, const char *namespace_, const char *pod)
 {
     cleanup_free char *name = xstrdup(pod);
-    for (int parts = 1; parts <= 2; parts++) {
+    for (int parts = 1; parts <= MOST_PARTS; parts++) {
         char *dash = strrchr(name, '-');
         if (!dash)
             return NULL;
@@ -191,7 +206,7 @@ static void add_target(struct past *past, const struct entry *e)
 {
     const struct api_spec *spec = &e->mpa.spec;
     cleanup_free char *target =
-        xasprintf("%s/%d/%s", e->mpa.namespace_, parts_of(spec->target_kind), spec->target_name);
+        xasprintf("%s/%d/%s", e->mpa.namespace_, parts_of(spec), spec->target_name);
     free(map_put(&past->targets, target, xstrdup(e->key)));
 }
 

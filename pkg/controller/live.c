@@ -15,11 +15,11 @@ static bool synced(void *self)
     return kube_cache_synced(live->cache);
 }
 
-static const struct kube_workload *find_workload(void *self, const char *kind,
-                                                 const char *namespace_, const char *name)
+static const struct kube_workload *find_workload(void *self, const struct kube_target *target,
+                                                 struct error *err)
 {
     const struct live *live = self;
-    return kube_cache_workload(live->cache, kind, namespace_, name);
+    return kube_cache_workload(live->cache, target, err);
 }
 
 static size_t find_pods(void *self, const struct kube_workload *workload,
@@ -42,11 +42,34 @@ static void collect(void *self, struct observe *observe, void (*on_done)(void *a
     observe_collect(observe, on_done, arg);
 }
 
-static void set_replicas(void *self, const struct kube_workload *workload, int replicas,
+static void set_replicas(void *self, const struct kube_workload *workload, int replicas, int most,
                          actuate_done on_done, void *arg)
 {
     const struct live *live = self;
-    actuate_replicas(live->kube, workload, replicas, on_done, arg);
+    struct kube_revision revisions[KUBE_MAX_REVISIONS];
+    if (!kube_is_knative(workload)) {
+        actuate_replicas(live->kube, workload, replicas, on_done, arg);
+        return;
+    }
+    size_t count = kube_cache_revisions(live->cache, workload, revisions);
+    actuate_steer(live->kube, revisions, count, replicas, most, on_done, arg);
+}
+
+static void on_handed_back(void *arg, const struct error *err)
+{
+    (void)arg;
+    if (err)
+        log_warn("bounds of a Revision could not be taken back", log_str("why", err->message));
+}
+
+static void hand_back(void *self, const struct kube_workload *workload)
+{
+    const struct live *live = self;
+    struct kube_revision revisions[KUBE_MAX_REVISIONS];
+    if (!kube_is_knative(workload))
+        return;
+    size_t count = kube_cache_revisions(live->cache, workload, revisions);
+    actuate_hand_back(live->kube, revisions, count, on_handed_back, NULL);
 }
 
 static void resize(void *self, const struct kube_pod *pod, const json_t *patch,
@@ -95,6 +118,7 @@ static struct world world_of(struct live *live)
         .scaler = find_scaler,
         .collect = collect,
         .set_replicas = set_replicas,
+        .hand_back = hand_back,
         .resize = resize,
         .write_status = write_status,
         .tell = tell,

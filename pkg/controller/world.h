@@ -19,9 +19,9 @@ struct world {
 
     /* --- what is there; the results live until the world goes on --------------------------- */
     bool (*synced)(void *self); /* all of it is known: before, nothing is decided */
-    const struct kube_workload *(*workload)(void *self, const char *kind, const char *namespace_,
-                                            const char *name); /* NULL: there is none */
-    /* As kube_cache_pods and kube_cache_scaler. */
+    /* As kube_cache_workload, kube_cache_pods and kube_cache_scaler. */
+    const struct kube_workload *(*workload)(void *self, const struct kube_target *target,
+                                            struct error *err);
     size_t (*pods)(void *self, const struct kube_workload *workload, const struct kube_pod **out,
                    size_t max);
     const struct kube_scaler *(*scaler)(void *self, const char *kind, const char *namespace_,
@@ -32,8 +32,12 @@ struct world {
     void (*collect)(void *self, struct observe *observe, void (*on_done)(void *arg), void *arg);
 
     /* --- what is done: on_done is called exactly once, at once or later -------------------- */
-    void (*set_replicas)(void *self, const struct kube_workload *workload, int replicas,
+    /* A platform with an autoscaler of its own is held to so many at least, may have up to `most`,
+     * and may end the last one where replicas is 0: there are no requests. */
+    void (*set_replicas)(void *self, const struct kube_workload *workload, int replicas, int most,
                          actuate_done on_done, void *arg);
+    /* Such a platform does as it did before; nothing to others. NULL: there are none here. */
+    void (*hand_back)(void *self, const struct kube_workload *workload);
     actuate_send resize;
     /* patch is a merge patch: {"status": …}. */
     void (*write_status)(void *self, const struct api_mpa *mpa, const json_t *patch,

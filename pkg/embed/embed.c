@@ -24,6 +24,9 @@ static json_t *admit(const json_t *manifest, size_t index, int64_t now_ms)
     return object;
 }
 
+static const struct kube_resource deployments = {"apps/v1", "Deployment", "/apis/apps/v1",
+                                                 "deployments"};
+
 static int check_mpa(const struct embed *e, const struct function *f, struct error *err)
 {
     const struct api_spec *spec = &f->mpa.spec;
@@ -32,9 +35,11 @@ static int check_mpa(const struct embed *e, const struct function *f, struct err
                          "MPA %s: mode Initial cannot be simulated, as replicas of a function have "
                          "one size; Off and Auto can",
                          f->mpa.name);
-    if (strcmp(spec->target_kind, "Deployment") != 0)
-        return error_set(err, ERROR_INVALID, "MPA %s: only a Deployment is simulated, no %s",
-                         f->mpa.name, spec->target_kind);
+    if (strcmp(spec->target_kind, deployments.kind) != 0 ||
+        strcmp(spec->target_api_version, deployments.api_version) != 0)
+        return error_set(err, ERROR_INVALID,
+                         "MPA %s: only a Deployment of apps/v1 is simulated, no %s of %s",
+                         f->mpa.name, spec->target_kind, spec->target_api_version);
     for (const struct function *other = e->functions; other < f; other++)
         if (strcmp(other->mpa.spec.target_name, spec->target_name) == 0)
             return error_set(err, ERROR_INVALID, "MPAs %s and %s have the same target",
@@ -69,8 +74,10 @@ static int set_function(struct embed *e, size_t index, struct error *err)
     f->settings.request_milli = given->request_milli;
     f->settings.limit_milli = given->limit_milli;
     f->resized_s = -INFINITY;
-    f->deployment = (struct kube_workload){
-        .kind = spec->target_kind, .namespace_ = f->mpa.namespace_, .name = spec->target_name};
+    f->deployment = (struct kube_workload){.resource = &deployments,
+                                           .kind = spec->target_kind,
+                                           .namespace_ = f->mpa.namespace_,
+                                           .name = spec->target_name};
     snprintf(f->deployment.uid, sizeof(f->deployment.uid), "deployment-%zu", index);
     return check_mpa(e, f, err);
 }

@@ -23,13 +23,16 @@ static size_t index_of(const struct embed *e, const struct function *f)
 }
 
 /* --- what is there --------------------------------------------------------------------------- */
-static const struct kube_workload *find_workload(void *self, const char *kind,
-                                                 const char *namespace_, const char *name)
+static const struct kube_workload *find_workload(void *self, const struct kube_target *target,
+                                                 struct error *err)
 {
-    const struct function *f = find_function(self, name);
-    bool found = f && strcmp(kind, f->deployment.kind) == 0 &&
-                 strcmp(namespace_, f->deployment.namespace_) == 0;
-    return found ? &f->deployment : NULL;
+    const struct function *f = find_function(self, target->name);
+    if (f && strcmp(target->kind, f->deployment.kind) == 0 &&
+        strcmp(target->namespace_, f->deployment.namespace_) == 0)
+        return &f->deployment;
+    error_set(err, ERROR_NOT_FOUND, "%s %s/%s does not exist", target->kind, target->namespace_,
+              target->name);
+    return NULL;
 }
 
 static size_t find_pods(void *self, const struct kube_workload *workload,
@@ -55,9 +58,10 @@ static void collect(void *self, struct observe *observe, void (*on_done)(void *a
 }
 
 /* --- what is done ---------------------------------------------------------------------------- */
-static void set_replicas(void *self, const struct kube_workload *workload, int replicas,
+static void set_replicas(void *self, const struct kube_workload *workload, int replicas, int most,
                          actuate_done on_done, void *arg)
 {
+    (void)most;
     struct embed *e = self;
     struct function *f = find_function(e, workload->name);
     cluster_scale(e->cluster, index_of(e, f), replicas);

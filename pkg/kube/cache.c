@@ -6,22 +6,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#define OWNERS_DEEP 3 /* between a pod and what it belongs to, at most */
+
 enum source_kind { SOURCE_POD, SOURCE_WORKLOAD, SOURCE_SCALER };
 
+#define APPS(kind, plural) {"apps/v1", kind, "/apis/apps/v1", plural}
 static const struct source_type {
-    const char *kind, *group, *plural;
+    struct kube_resource resource;
     enum source_kind holds;
     bool optional;
 } source_types[] = {
-    {"Deployment", "/apis/apps/v1", "deployments", SOURCE_WORKLOAD, false},
-    {"StatefulSet", "/apis/apps/v1", "statefulsets", SOURCE_WORKLOAD, false},
-    {"ReplicaSet", "/apis/apps/v1", "replicasets", SOURCE_WORKLOAD, false},
-    {"HorizontalPodAutoscaler", "/apis/autoscaling/v2", "horizontalpodautoscalers", SOURCE_SCALER,
+    {APPS("Deployment", "deployments"), SOURCE_WORKLOAD, false},
+    {APPS("StatefulSet", "statefulsets"), SOURCE_WORKLOAD, false},
+    {APPS("ReplicaSet", "replicasets"), SOURCE_WORKLOAD, false},
+    {{"autoscaling/v2", "HorizontalPodAutoscaler", "/apis/autoscaling/v2",
+      "horizontalpodautoscalers"},
+     SOURCE_SCALER,
      false},
-    {"ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects", SOURCE_SCALER, true},
-    {"VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1", "verticalpodautoscalers",
-     SOURCE_SCALER, true},
-    {"Pod", "/api/v1", "pods", SOURCE_POD, false},
+    {{"keda.sh/v1alpha1", "ScaledObject", "/apis/keda.sh/v1alpha1", "scaledobjects"},
+     SOURCE_SCALER,
+     true},
+    {{"autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "/apis/autoscaling.k8s.io/v1",
+      "verticalpodautoscalers"},
+     SOURCE_SCALER,
+     true},
+    {{"v1", "Pod", "/api/v1", "pods"}, SOURCE_POD, false},
 };
 
 struct source {
@@ -67,6 +76,9 @@ struct kube_cache {
     size_t source_count;
     struct table pods, workloads, scalers;
     struct kube_index workload_names;
+    char **namespaces; /* NULL-terminated; empty: all */
+    struct kube_follow *others; /* workloads of kinds that are not above */
+    struct kube_knative *knative;
     size_t pod_bytes;
     bool busy, stopped; /* inside a callback; kube_cache_stop was called there */
 };
@@ -184,14 +196,14 @@ static void record_remove(struct kube_cache *cache, struct record *r)
 /* --- what the watches bring ------------------------------------------------------------------- */
 static struct record *record_new(const struct source *source, const json_t *object)
 {
-    const char *kind = source->type->kind;
+    const struct kube_resource *resource = &source->type->resource;
     size_t head = source->type->holds == SOURCE_POD        ? sizeof(struct pod_record)
                   : source->type->holds == SOURCE_WORKLOAD ? sizeof(struct workload_record)
                                                            : sizeof(struct scaler_record);
     void *body = source->type->holds == SOURCE_POD ? (void *)kube_pod_project(object, head)
                  : source->type->holds == SOURCE_WORKLOAD
-                     ? (void *)kube_workload_project(object, kind, head)
-                     : (void *)kube_scaler_project(object, kind, head);
+                     ? (void *)kube_workload_project(object, resource, head)
+                     : (void *)kube_scaler_project(object, resource->kind, head);
     if (!body)
         return NULL;
     struct record *r = (struct record *)(void *)((char *)body - head);
@@ -225,6 +237,13 @@ static struct record *slim_new(const struct record *from)
     return &slim->head;
 }
 
+static void tell_workload(void *arg, const struct kube_workload *workload, bool deleted)
+{
+    const struct kube_cache *cache = arg;
+    if (!cache->stopped && cache->options.on_workload)
+        cache->options.on_workload(cache->options.arg, workload, deleted);
+}
+
 static void tell(struct kube_cache *cache, const struct record *r, bool deleted)
 {
     const struct kube_cache_options *o = &cache->options;
@@ -232,14 +251,21 @@ static void tell(struct kube_cache *cache, const struct record *r, bool deleted)
         return;
     if (r->source->type->holds == SOURCE_POD && o->on_pod)
         o->on_pod(o->arg, pod_of(r), deleted);
-    else if (r->source->type->holds == SOURCE_WORKLOAD && o->on_workload)
-        o->on_workload(o->arg, workload_of(r), deleted);
+    else if (r->source->type->holds == SOURCE_WORKLOAD)
+        tell_workload(cache, workload_of(r), deleted);
 }
 
 static void cache_free(struct kube_cache *cache);
 
-static void cache_leave(struct kube_cache *cache)
+static void cache_enter(void *arg)
 {
+    struct kube_cache *cache = arg;
+    cache->busy = true;
+}
+
+static void cache_leave(void *arg)
+{
+    struct kube_cache *cache = arg;
     cache->busy = false;
     if (cache->stopped)
         cache_free(cache);
@@ -261,7 +287,7 @@ static void source_on_object(void *arg, const json_t *object, bool deleted)
         record_add(cache, now);
     else if (!deleted)
         record_add(cache, slim_new(now));
-    cache->busy = true;
+    cache_enter(cache);
     tell(cache, now, deleted);
     if (!keep)
         free(now);
@@ -281,7 +307,7 @@ static void source_on_list_end(void *arg)
     struct kube_cache *cache = source->cache;
     struct kube_index *all = &table_of(cache, source)->by_uid;
     struct kube_node *next, *node = kube_index_walk(all, NULL);
-    cache->busy = true;
+    cache_enter(cache);
     for (; node; node = next) {
         struct record *r = BY_UID(node);
         next = kube_index_walk(all, node);
@@ -298,19 +324,19 @@ static void source_on_state(void *arg, const struct error *err)
 {
     struct source *source = arg;
     free(source->trouble);
-    source->trouble = err ? xasprintf("%s: %s", source->type->plural, err->message) : NULL;
+    source->trouble = err ? xasprintf("%s: %s", source->type->resource.plural, err->message) : NULL;
 }
 
 /* --- start and stop --------------------------------------------------------------------------- */
 static void source_start(struct kube *kube, struct source *source, const char *namespace_)
 {
-    const struct source_type *type = source->type;
+    const struct kube_resource *at = &source->type->resource;
     cleanup_free char *path =
-        namespace_ ? xasprintf("%s/namespaces/%s/%s", type->group, namespace_, type->plural)
-                   : xasprintf("%s/%s", type->group, type->plural);
+        namespace_ ? xasprintf("%s/namespaces/%s/%s", at->path, namespace_, at->plural)
+                   : xasprintf("%s/%s", at->path, at->plural);
     struct kube_watch_spec spec = {
         .path = path,
-        .optional = type->optional,
+        .optional = source->type->optional,
         .handler = {.on_object = source_on_object,
                     .on_list_begin = source_on_list_begin,
                     .on_list_end = source_on_list_end,
@@ -338,6 +364,13 @@ struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_o
         cache->sources[i].type = &source_types[i / places];
         source_start(kube, &cache->sources[i], count ? namespaces[i % places] : NULL);
     }
+    cache->namespaces = xcalloc(count + 1, sizeof(*cache->namespaces));
+    for (size_t i = 0; i < count; i++)
+        cache->namespaces[i] = xstrdup(namespaces[i]);
+    const struct kube_listener listener = {
+        .enter = cache_enter, .leave = cache_leave, .on_workload = tell_workload, .arg = cache};
+    cache->others = kube_follow_new(kube, cache->namespaces, &listener);
+    cache->knative = kube_knative_new(kube, cache->namespaces, &listener);
     return cache;
 }
 
@@ -361,6 +394,11 @@ static void cache_free(struct kube_cache *cache)
     table_free(&cache->workloads);
     table_free(&cache->scalers);
     kube_index_free(&cache->workload_names);
+    kube_follow_free(cache->others);
+    kube_knative_free(cache->knative);
+    for (size_t i = 0; cache->namespaces[i]; i++)
+        free(cache->namespaces[i]);
+    free(cache->namespaces);
     free(cache);
 }
 
@@ -390,7 +428,8 @@ void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size)
     for (size_t i = 0; i < cache->source_count && *out == '\0'; i++) {
         const struct source *source = &cache->sources[i];
         if (!kube_watch_synced(source->watch))
-            snprintf(out, size, "%s", source->trouble ? source->trouble : source->type->plural);
+            snprintf(out, size, "%s", source->trouble ? source->trouble
+                                                        : source->type->resource.plural);
     }
 }
 
@@ -402,17 +441,32 @@ const char *kube_cache_trouble(const struct kube_cache *cache)
     return NULL;
 }
 
-const struct kube_workload *kube_cache_workload(const struct kube_cache *cache, const char *kind,
-                                                const char *namespace_, const char *name)
+static bool is_built_in(const struct kube_target *t)
 {
+    for (size_t i = 0; i < ARRAY_LEN(source_types); i++)
+        if (source_types[i].holds == SOURCE_WORKLOAD &&
+            strcmp(source_types[i].resource.kind, t->kind) == 0 &&
+            strcmp(source_types[i].resource.api_version, t->api_version) == 0)
+            return true;
+    return false;
+}
+
+const struct kube_workload *kube_cache_workload(const struct kube_cache *cache,
+                                                const struct kube_target *t, struct error *err)
+{
+    if (strcmp(t->api_version, KUBE_KNATIVE) == 0)
+        return kube_knative_find(cache->knative, t, err);
+    if (!is_built_in(t))
+        return kube_follow_find(cache->others, t, err);
     struct kube_node *node =
-        kube_index_first(&cache->workload_names, kube_hash(kind, namespace_, name, NULL));
+        kube_index_first(&cache->workload_names, kube_hash(t->kind, t->namespace_, t->name, NULL));
     for (; node; node = kube_index_next(node)) {
         const struct kube_workload *w = workload_of(BY_NAME(node));
-        if (strcmp(w->kind, kind) == 0 && strcmp(w->namespace_, namespace_) == 0 &&
-            strcmp(w->name, name) == 0)
+        if (strcmp(w->kind, t->kind) == 0 && strcmp(w->namespace_, t->namespace_) == 0 &&
+            strcmp(w->name, t->name) == 0)
             return w;
     }
+    error_set(err, ERROR_NOT_FOUND, "%s %s/%s does not exist", t->kind, t->namespace_, t->name);
     return NULL;
 }
 
@@ -432,19 +486,47 @@ static size_t pods_of(const struct kube_cache *cache, const char *owner_uid, con
     return count;
 }
 
+/* Through what the owner owns, too: a Deployment has ReplicaSets, a Rollout of Argo likewise, and
+ * others make Deployments. */
+static size_t pods_below(const struct kube_cache *cache, const char *owner_uid,
+                         const char *namespace_, int depth, const struct kube_pod **out, size_t max,
+                         size_t count)
+{
+    count = pods_of(cache, owner_uid, namespace_, out, max, count);
+    if (depth == 0)
+        return count;
+    struct kube_node *node =
+        kube_index_first(&cache->workloads.by_link, kube_hash(owner_uid, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct record *set = BY_LINK(node);
+        if (strcmp(owner_uid_of(set), owner_uid) == 0)
+            count = pods_below(cache, uid_of(set), namespace_, depth - 1, out, max, count);
+    }
+    return count;
+}
+
 size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workload *workload,
                        const struct kube_pod **out, size_t max)
 {
-    const char *namespace_ = workload->namespace_;
-    size_t count = pods_of(cache, workload->uid, namespace_, out, max, 0);
-    struct kube_node *node =
-        kube_index_first(&cache->workloads.by_link, kube_hash(workload->uid, NULL));
-    for (; node; node = kube_index_next(node)) {
-        const struct record *set = BY_LINK(node);
-        if (strcmp(owner_uid_of(set), workload->uid) == 0)
-            count = pods_of(cache, uid_of(set), namespace_, out, max, count);
-    }
-    return count;
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    if (!kube_is_knative(workload))
+        return pods_below(cache, workload->uid, workload->namespace_, OWNERS_DEEP, out, max, 0);
+    size_t pods = 0, count = kube_knative_revisions(cache->knative, workload, all);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].percent > 0)
+            pods = pods_below(cache, all[i].uid, workload->namespace_, OWNERS_DEEP, out, max, pods);
+    return pods;
+}
+
+bool kube_is_knative(const struct kube_workload *workload)
+{
+    return strcmp(workload->resource->api_version, KUBE_KNATIVE) == 0;
+}
+
+size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_workload *workload,
+                            struct kube_revision out[KUBE_MAX_REVISIONS])
+{
+    return kube_knative_revisions(cache->knative, workload, out);
 }
 
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
@@ -452,13 +534,16 @@ const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
 {
     const char *uid = pod->owner_uid;
     const struct kube_workload *top = NULL;
-    for (int depth = 0; depth < 4 && *uid; depth++) {
+    for (int depth = 0; depth <= OWNERS_DEEP && *uid; depth++) {
         const struct record *r = record_find(&cache->workloads, uid);
-        if (!r)
-            break;
-        if (!r->slim && strcmp(workload_of(r)->namespace_, pod->namespace_) == 0)
-            top = workload_of(r);
-        uid = owner_uid_of(r);
+        const struct kube_workload *w = !r        ? kube_follow_uid(cache->others, uid)
+                                        : r->slim ? NULL
+                                                  : workload_of(r);
+        if (!r && !w)
+            return kube_knative_uid(cache->knative, uid) ?: top;
+        if (w && strcmp(w->namespace_, pod->namespace_) == 0)
+            top = w;
+        uid = r ? owner_uid_of(r) : w->owner_uid;
     }
     return top;
 }

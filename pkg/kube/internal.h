@@ -58,8 +58,8 @@ json_t *kube_json_decode(const char *text, size_t len, struct error *err);
  * included, that begins with `headroom` zeroed bytes for the cache's own use; free() the block.
  * NULL when the object is not usable. */
 struct kube_pod *kube_pod_project(const json_t *object, size_t headroom);
-struct kube_workload *kube_workload_project(const json_t *object, const char *kind,
-                                            size_t headroom);
+struct kube_workload *
+kube_workload_project(const json_t *object, const struct kube_resource *resource, size_t headroom);
 struct kube_scaler *kube_scaler_project(const json_t *object, const char *kind, size_t headroom);
 /* The uid of the object, "" when it has none that we can keep. */
 const char *kube_uid(const json_t *object);
@@ -68,6 +68,57 @@ const json_t *kube_controlling_owner(const json_t *object); /* its reference, or
 char *kube_pack(char **at, const char *text, size_t len);
 /* As Kubernetes' LabelSelectorAsSelector().String(). NULL when it cannot be told. */
 char *kube_selector_print(const json_t *selector);
+
+/* --- store.c: the objects of one kind, as somebody else's values ------------------------------- */
+struct kube_listener {
+    void (*enter)(void *arg); /* callbacks begin: our end may be asked for inside, */
+    void (*leave)(void *arg); /* and has to wait until here */
+    void (*on_workload)(void *arg, const struct kube_workload *workload, bool deleted);
+    void *arg;
+};
+struct kube_store;
+struct kube_store_spec {
+    struct kube *kube;
+    const struct kube_resource *resource; /* outlives the store, */
+    char *const *namespaces;              /* as these do; NULL-terminated; empty: all */
+    struct kube_listener listener;        /* for enter and leave */
+    /* The value of an object, made of the old one (which it may be), or NULL when it is not usable:
+     * then the old one stays. */
+    void *(*make)(void *arg, const json_t *object, void *old);
+    void (*free)(void *value);
+    void (*on_change)(void *arg, void *value, bool deleted);
+    void *arg;
+};
+struct kube_store *kube_store_new(const struct kube_store_spec *spec);
+void kube_store_free(struct kube_store *store); /* NULL is fine */
+/* Fails while not all is known: ERROR_BUSY, or why. */
+int kube_store_check(const struct kube_store *store, struct error *err);
+void *kube_store_get(const struct kube_store *store, const char *namespace_, const char *name);
+void *kube_store_next(const struct kube_store *store, size_t *at); /* walks all; 0 begins */
+
+/* --- follow.c: kinds that are not built in ----------------------------------------------------- */
+struct kube_follow;
+struct kube_follow *kube_follow_new(struct kube *kube, char *const *namespaces,
+                                    const struct kube_listener *listener);
+void kube_follow_free(struct kube_follow *follow);
+/* As kube_cache_workload, for any kind with a /scale. */
+const struct kube_workload *kube_follow_find(struct kube_follow *follow,
+                                             const struct kube_target *target, struct error *err);
+const struct kube_workload *kube_follow_uid(const struct kube_follow *follow, const char *uid);
+
+/* --- knative.c: Knative's Services, Configurations and Revisions ------------------------------- */
+struct kube_knative;
+struct kube_knative *kube_knative_new(struct kube *kube, char *const *namespaces,
+                                      const struct kube_listener *listener);
+void kube_knative_free(struct kube_knative *knative);
+/* As kube_cache_workload and kube_cache_revisions. */
+const struct kube_workload *kube_knative_find(struct kube_knative *knative,
+                                              const struct kube_target *target, struct error *err);
+size_t kube_knative_revisions(const struct kube_knative *knative,
+                              const struct kube_workload *workload,
+                              struct kube_revision out[KUBE_MAX_REVISIONS]);
+/* What somebody has asked for that routes to the Revision with this uid, or NULL. */
+const struct kube_workload *kube_knative_uid(const struct kube_knative *knative, const char *uid);
 
 /* --- index.c: hash tables whose links live in the records ------------------------------------- */
 struct kube_node {

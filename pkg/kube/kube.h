@@ -187,7 +187,13 @@ struct kube_pod {
         containers[]; /* app containers, in spec order; init containers are not here */
 };
 
-struct kube_workload { /* Deployment, StatefulSet, ReplicaSet */
+struct kube_resource { /* where the API server has a kind */
+    const char *api_version, *kind;
+    const char *path, *plural; /* "/apis/apps/v1", "deployments" */
+};
+
+struct kube_workload { /* a Deployment, StatefulSet, ReplicaSet, or of another kind with a /scale */
+    const struct kube_resource *resource;
     char *kind, *namespace_, *name;
     char uid[KUBE_UID_SIZE], owner_uid[KUBE_UID_SIZE];
     char *owner_kind, *owner_name;     /* controlling owner, NULL when none */
@@ -223,12 +229,41 @@ bool kube_cache_synced(const struct kube_cache *cache);
 void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size);
 /* The last failure of a watch that does not work at present, or NULL. */
 const char *kube_cache_trouble(const struct kube_cache *cache);
-const struct kube_workload *kube_cache_workload(const struct kube_cache *cache, const char *kind,
-                                                const char *namespace_, const char *name);
-/* Pods controlled by the workload, directly or through its ReplicaSets. Fills out (up to max) and
- * returns how many there are. */
+struct kube_target { /* how an autoscaler names its workload */
+    const char *api_version, *kind, *namespace_, *name;
+};
+/* A kind that is not of apps/v1 is looked up by discovery when it is first asked for, and followed
+ * from then on if it has a /scale. NULL when there is no such workload; err says why:
+ * ERROR_NOT_FOUND, ERROR_INVALID where the kind can be no target, ERROR_BUSY where it is not known
+ * yet (on_workload tells when it is), or what hinders us from knowing. */
+const struct kube_workload *kube_cache_workload(const struct kube_cache *cache,
+                                                const struct kube_target *target,
+                                                struct error *err);
+/* Pods controlled by the workload, directly or through others (a Rollout's ReplicaSets). Fills out
+ * (up to max) and returns how many there are. */
 size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workload *workload,
                        const struct kube_pod **out, size_t max);
+/* --- of Knative (knative.c): a Service, Configuration or Revision is a workload of all the pods of
+ * the Revisions that get its traffic. */
+#define KUBE_KNATIVE_GROUP   "serving.knative.dev"
+#define KUBE_KNATIVE         KUBE_KNATIVE_GROUP "/v1"
+#define KUBE_KNATIVE_SCALERS "/apis/autoscaling.internal.knative.dev/v1alpha1"
+#define KUBE_MIN_SCALE       "autoscaling.knative.dev/min-scale"
+#define KUBE_MAX_SCALE       "autoscaling.knative.dev/max-scale"
+#define KUBE_STEERED         "autoscaling.faasrl.io/steered" /* the two above are ours */
+#define KUBE_MAX_REVISIONS   32
+struct kube_revision {
+    const char *namespace_, *name, *uid;
+    const char *class;            /* who scales it */
+    int percent;                  /* of the traffic; 0: it has lost it, and is held still */
+    int32_t min_scale, max_scale; /* of its PodAutoscaler; -1: not set */
+    int32_t own_min, own_max;     /* what the Revision itself asks for; -1: nothing */
+    int32_t desired, actual;      /* by its PodAutoscaler's status; desired -1: unknown */
+    bool steered;                 /* min_scale and max_scale are ours */
+};
+bool kube_is_knative(const struct kube_workload *workload);
+size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_workload *workload,
+                            struct kube_revision out[KUBE_MAX_REVISIONS]);
 /* The top-level workload that controls the pod, or NULL. */
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
                                              const struct kube_pod *pod);

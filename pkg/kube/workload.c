@@ -173,7 +173,8 @@ int64_t kube_workload_cpu(const struct kube_workload *w, const char *container)
     return -1;
 }
 
-struct kube_workload *kube_workload_project(const json_t *object, const char *kind, size_t headroom)
+struct kube_workload *
+kube_workload_project(const json_t *object, const struct kube_resource *resource, size_t headroom)
 {
     static const size_t strings[] = {
         offsetof(struct kube_workload, kind),        offsetof(struct kube_workload, namespace_),
@@ -185,7 +186,8 @@ struct kube_workload *kube_workload_project(const json_t *object, const char *ki
     cleanup_free char *selector = kube_selector_print(json_path(object, "spec", "selector", NULL));
     cleanup_free char *cpu = template_cpu(object);
     struct kube_workload w = {
-        .kind = (char *)(uintptr_t)kind,
+        .resource = resource,
+        .kind = (char *)(uintptr_t)resource->kind,
         .namespace_ = lent(meta, "namespace"),
         .name = lent(meta, "name"),
         .owner_kind = lent(owner, "kind"),

@@ -209,15 +209,19 @@ static void add_own_latency(const struct observe *o, const struct observe_subjec
     free(set.items);
 }
 
-static void add_common_latency(const struct observe *o, struct observe_view *view)
+/* Before the pods of Knative there is a queue-proxy, which counts the time in its queue, too. */
+static void add_common_latency(const struct observe *o, const struct kube_workload *workload,
+                               struct observe_view *view)
 {
-    if (o->newest->failure[PROM_LATENCY_BUCKETS])
-        return miss_latency(view, o->newest->failure[PROM_LATENCY_BUCKETS]);
+    bool proxied = kube_is_knative(workload);
+    enum prom_metric metric = proxied ? PROM_PROXY_BUCKETS : PROM_LATENCY_BUCKETS;
+    if (o->newest->failure[metric])
+        return miss_latency(view, o->newest->failure[metric]);
     struct bucket_set set = {0};
     for (size_t i = 0; i < view->seen.pod_count; i++) {
         const struct pod_figures *f = figures_pod(o->newest, view->kube_pods[i]);
         if (f)
-            buckets_merge(&set, &f->latency);
+            buckets_merge(&set, proxied ? &f->proxy_latency : &f->latency);
     }
     read_buckets(view, &set);
     free(set.items);
@@ -234,7 +238,7 @@ static void add_latency(const struct observe *o, const struct observe_subject *s
     if (spec->latency_query && spec->latency_target_us > 0)
         add_own_latency(o, subject, view);
     else
-        add_common_latency(o, view); /* shown even when there is no goal */
+        add_common_latency(o, subject->workload, view); /* shown even when there is no goal */
     if (spec->latency_target_us == 0) {
         view->seen.latency_state = LATENCY_NO_GOAL;
         view->latency_trouble[0] = '\0';

@@ -98,6 +98,11 @@ void observe_add_own(struct observe *o, const struct observe_own_query *own)
         free(map_put(&o->own_queries, own->key, query));
 }
 
+void observe_want_proxies(struct observe *o)
+{
+    o->proxies = true;
+}
+
 static void take_over(struct observe *o, struct figures *figures)
 {
     figures_free(o->newest);
@@ -162,7 +167,9 @@ void observe_collect(struct observe *o, void (*on_done)(void *arg), void *arg)
     o->pass = pass;
     o->coming = figures_new();
     for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++)
-        ask_for(pass, o->queries[m], m, NULL);
+        if (m != PROM_PROXY_BUCKETS || o->proxies)
+            ask_for(pass, o->queries[m], m, NULL);
+    o->proxies = false;
 
     const char *key;
     void *query;
@@ -212,15 +219,21 @@ static void on_history(void *arg, const struct prom_result *result, const struct
     free(h);
 }
 
+/* Buckets are cumulative: the largest has all requests. */
+static char *past_requests(const struct observe *o)
+{
+    const char *latency = o->queries[PROM_LATENCY_BUCKETS], *proxy = o->queries[PROM_PROXY_BUCKETS];
+    return o->proxies ? xasprintf("max by (namespace, pod) ((%s) or (%s))", latency, proxy)
+                      : xasprintf("max by (namespace, pod) (%s)", latency);
+}
+
 void observe_ask_history(struct observe *o, const struct observe_history *history)
 {
     struct observe_history *copy = xcalloc(1, sizeof(*copy));
     *copy = *history;
     double now_s = (double)clock_wall_ms() / 1000;
-    /* Buckets are cumulative: the largest has all requests. */
-    cleanup_free char *query = history->requests ? xasprintf("max by (namespace, pod) (%s)",
-                                                             o->queries[PROM_LATENCY_BUCKETS])
-                                                 : xstrdup(o->queries[PROM_CPU_USAGE]);
+    cleanup_free char *query =
+        history->requests ? past_requests(o) : xstrdup(o->queries[PROM_CPU_USAGE]);
     prom_query_range(o->prom, query, now_s - history->span_s, now_s, history->step_s, on_history,
                      copy);
 }

@@ -33,6 +33,7 @@ static void pod_figures_free(void *value)
         free(pod->containers[i].name);
     free(pod->containers);
     free(pod->latency.items);
+    free(pod->proxy_latency.items);
     free(pod);
 }
 
@@ -90,7 +91,14 @@ static bool bucket_bound(const struct prom_series *series, double *upper)
     const char *le = prom_label(series, "le");
     char *end;
     *upper = strtod(le, &end);
+    if (strcmp(prom_label(series, "unit"), "ms") == 0)
+        *upper /= 1000;
     return *le && *end == '\0' && !isnan(*upper);
+}
+
+static bool has_buckets(enum prom_metric metric)
+{
+    return metric == PROM_LATENCY_BUCKETS || metric == PROM_PROXY_BUCKETS;
 }
 
 static void set_container(struct container_figures *c, enum prom_metric metric, double value)
@@ -110,6 +118,8 @@ void figures_put(struct figures *figures, const struct observe_figure *f)
     struct pod_figures *pod = pod_slot(figures, f->namespace_, f->pod);
     if (f->metric == PROM_LATENCY_BUCKETS)
         buckets_add(&pod->latency, f->upper_s, f->value);
+    else if (f->metric == PROM_PROXY_BUCKETS)
+        buckets_add(&pod->proxy_latency, f->upper_s, f->value);
     else
         set_container(container_slot(pod, f->container), f->metric, f->value);
 }
@@ -125,7 +135,7 @@ void figures_add(struct figures *figures, enum prom_metric metric, const struct 
             .container = prom_label(series, "container"),
         };
         if (series->sample_count == 0 || *f.pod == '\0' ||
-            (metric == PROM_LATENCY_BUCKETS && !bucket_bound(series, &f.upper_s)))
+            (has_buckets(metric) && !bucket_bound(series, &f.upper_s)))
             continue;
         f.value = series->samples[series->sample_count - 1].value;
         figures_put(figures, &f);

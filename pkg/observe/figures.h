@@ -21,7 +21,7 @@ struct container_figures {
 struct pod_figures {
     struct container_figures *containers;
     size_t container_count;
-    struct bucket_set latency;
+    struct bucket_set latency, proxy_latency;
 };
 
 struct own_figures { /* the answer of an MPA's own latency query */
@@ -51,6 +51,7 @@ const struct container_figures *figures_container(const struct pod_figures *pod,
 struct observe {
     struct prom *prom;
     char *queries[PROM_METRIC_COUNT];
+    bool proxies; /* are asked about in the next pass */
     double window_s;
     char window[16];
     struct figures *newest, *coming; /* coming: of the pass under way */

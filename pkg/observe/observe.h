@@ -31,6 +31,9 @@ struct observe_own_query {
 /* Registers a query for the next collection. */
 void observe_add_own(struct observe *observe, const struct observe_own_query *own);
 
+/* The next collection is to have what Knative's queue-proxies measure, too. */
+void observe_want_proxies(struct observe *observe);
+
 /* Asks everything at once: one query per metric for all MPAs together. Answers replace those of the
  * pass before; a metric whose query failed has no figures at all, never old ones. */
 void observe_collect(struct observe *observe, void (*on_done)(void *arg), void *arg);

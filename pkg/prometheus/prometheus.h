@@ -96,9 +96,10 @@ enum prom_metric {
     PROM_CPU_USAGE,       /* cores by namespace, pod, container */
     PROM_CPU_THROTTLED,   /* share of CFS periods throttled by namespace, pod, container */
     PROM_MEMORY_USAGE,    /* bytes by namespace, pod, container */
+    PROM_PROXY_BUCKETS,   /* as latency, by Knative's queue-proxy; le in ms where unit is "ms" */
     PROM_METRIC_COUNT
 };
-const char *prom_metric_name(enum prom_metric metric); /* "latency", "cpu", "throttled", "memory" */
+const char *prom_metric_name(enum prom_metric metric); /* "latency", "cpu", … */
 const char *prom_template(enum prom_metric metric);
 
 struct prom_variable {

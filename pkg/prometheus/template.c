@@ -41,6 +41,13 @@ static const struct {
     [PROM_MEMORY_USAGE] = {"memory", "max " BY_CONTAINER
                                      "(last_over_time(container_memory_working_set_bytes" CONTAINERS
                                      "[$window]))"},
+    /* Of Knative 1.19 and newer, then of the versions before, whose buckets are milliseconds. Both
+     * count the time in queue-proxy's own queue. */
+    [PROM_PROXY_BUCKETS] = {"proxy",
+                            "sum by (namespace, pod, le) (rate(http_server_request_duration_seconds"
+                            "_bucket{namespace=~\"$namespaces\"}[$window])) or sum by (namespace, "
+                            "pod, le, unit) (label_replace(rate(revision_app_request_latencies_bucket"
+                            "{namespace=~\"$namespaces\"}[$window]), \"unit\", \"ms\", \"\", \"\"))"},
 };
 
 const char *prom_metric_name(enum prom_metric metric)

@@ -224,28 +224,19 @@ static void on_scaled(void *arg, const struct error *err)
 static void test_replicas_go_to_scale(void **state)
 {
     struct script *s = *state;
-    struct kube_workload w = {.kind = (char *)(uintptr_t) "StatefulSet",
+    static const struct kube_resource rollouts = {"argoproj.io/v1alpha1", "Rollout",
+                                                  "/apis/argoproj.io/v1alpha1", "rollouts"};
+    struct kube_workload w = {.resource = &rollouts,
+                              .kind = (char *)(uintptr_t) "Rollout",
                               .namespace_ = (char *)(uintptr_t) "ns",
                               .name = (char *)(uintptr_t) "db"};
     actuate_replicas(s->fake.kube, &w, 3, on_scaled, s);
     fake_run_until(&s->fake, s->answers == 1);
-    assert_non_null(strstr(s->target, "PATCH /apis/apps/v1/namespaces/ns/statefulsets/db/scale"));
+    assert_non_null(
+        strstr(s->target, "PATCH /apis/argoproj.io/v1alpha1/namespaces/ns/rollouts/db/scale"));
     assert_non_null(strcasestr(s->head, "application/merge-patch+json"));
     assert_string_equal(s->body, "{\"spec\":{\"replicas\":3}}");
     assert_int_equal(s->refusal.code, ERROR_NONE);
-}
-
-static void test_only_what_can_be_scaled_is_supported(void **state)
-{
-    struct error err = {0};
-    (void)state;
-    struct api_spec spec = {.target_api_version = (char *)(uintptr_t) "apps/v1",
-                            .target_kind = (char *)(uintptr_t) "Deployment"};
-    assert_int_equal(actuate_supports(&spec, &err), 0);
-    spec.target_kind = (char *)(uintptr_t) "DaemonSet";
-    assert_int_equal(actuate_supports(&spec, &err), -1);
-    assert_non_null(strstr(err.message, "DaemonSet"));
-    assert_non_null(strstr(err.message, "StatefulSet"));
 }
 
 int main(void)
@@ -262,7 +253,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_initial_mode_sizes_a_new_pod_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_freeing_with_a_request_under_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replicas_go_to_scale, setup, teardown),
-        cmocka_unit_test(test_only_what_can_be_scaled_is_supported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,6 +346,16 @@ static struct world *shop(void)
     return w;
 }
 
+static const struct kube_workload *find(struct world *w, const char *kind, const char *namespace_,
+                                        const char *name)
+{
+    struct error err = {0};
+    struct kube_target target = {"apps/v1", kind, namespace_, name};
+    const struct kube_workload *found = kube_cache_workload(w->cache, &target, &err);
+    assert_true(found || err.code == ERROR_NOT_FOUND);
+    return found;
+}
+
 static const struct kube_pod *pod_named(const struct kube_pod **pods, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
@@ -360,8 +370,8 @@ static void pods_are_found_by_their_workload(void **state)
     struct world *w = shop();
     const struct kube_pod *pods[8];
     world_sync(w, NULL);
-    const struct kube_workload *web = kube_cache_workload(w->cache, "Deployment", "s", "web");
-    const struct kube_workload *db = kube_cache_workload(w->cache, "StatefulSet", "s", "db");
+    const struct kube_workload *web = find(w, "Deployment", "s", "web");
+    const struct kube_workload *db = find(w, "StatefulSet", "s", "db");
     assert_int_equal(kube_cache_pod_count(w->cache), 6);
     /* Through both ReplicaSets, also the old one; not from another namespace. */
     assert_int_equal(kube_cache_pods(w->cache, web, pods, ARRAY_LEN(pods)), 3);
@@ -373,11 +383,11 @@ static void pods_are_found_by_their_workload(void **state)
     assert_string_equal(pods[0]->name, "db-0");
     assert_ptr_equal(kube_cache_owner(w->cache, pods[0]), db);
     /* A ReplicaSet of somebody we do not know is the top. */
-    const struct kube_workload *roll = kube_cache_workload(w->cache, "ReplicaSet", "s", "roll-1");
+    const struct kube_workload *roll = find(w, "ReplicaSet", "s", "roll-1");
     assert_int_equal(kube_cache_pods(w->cache, roll, pods, ARRAY_LEN(pods)), 1);
     assert_ptr_equal(kube_cache_owner(w->cache, pods[0]), roll);
     assert_string_equal(roll->owner_kind, "Rollout");
-    assert_null(kube_cache_workload(w->cache, "Deployment", "t", "web"));
+    assert_null(find(w, "Deployment", "t", "web"));
     assert_null(kube_cache_trouble(w->cache));
     world_free(w);
 }
@@ -395,8 +405,8 @@ static void workloads_are_read(void **state)
              "{'metadata':{'name':'b','namespace':'s','uid':'d2'},'spec':{'selector':{"
              "'matchExpressions':[{'key':'x','operator':'Near','values':['y']}]}}}");
     world_sync(w, NULL);
-    const struct kube_workload *a = kube_cache_workload(w->cache, "Deployment", "s", "a");
-    const struct kube_workload *b = kube_cache_workload(w->cache, "Deployment", "s", "b");
+    const struct kube_workload *a = find(w, "Deployment", "s", "a");
+    const struct kube_workload *b = find(w, "Deployment", "s", "b");
     assert_int_equal(a->replicas_wanted, 4);
     assert_int_equal(a->replicas, 2);
     /* LabelSelectorAsSelector sorts by key. */
@@ -420,14 +430,14 @@ static void changes_follow(void **state)
     fake_run_until(&w->fake, strstr(w->log, "-p1"));
     tell(w, PODS, "MODIFIED", POD("p2", "s", "u2", "s1"));
     fake_run_until(&w->fake, strstr(w->log, "+p2"));
-    const struct kube_workload *web = kube_cache_workload(w->cache, "Deployment", "s", "web");
+    const struct kube_workload *web = find(w, "Deployment", "s", "web");
     assert_int_equal(kube_cache_pods(w->cache, web, pods, 8), 2);
     assert_non_null(pod_named(pods, 2, "p3"));
     assert_non_null(pod_named(pods, 2, "p9"));
     /* The old ReplicaSet is scaled up and the new one to zero: a rollback. */
     tell(w, REPLICA_SETS, "MODIFIED", OWNED("web-1", "r1", "Deployment", "web", "d1", "2"));
     fake_run_until(&w->fake, strstr(w->log, "+ReplicaSet/web-1"));
-    assert_non_null(kube_cache_workload(w->cache, "ReplicaSet", "s", "web-1"));
+    assert_non_null(find(w, "ReplicaSet", "s", "web-1"));
     tell(w, REPLICA_SETS, "MODIFIED", OWNED("web-2", "r2", "Deployment", "web", "d1", "0"));
     fake_run_until(&w->fake, strstr(w->log, "+ReplicaSet/web-2"));
     assert_int_equal(kube_cache_pods(w->cache, web, pods, 8), 2);
@@ -435,7 +445,7 @@ static void changes_follow(void **state)
     fake_run_until(&w->fake, strstr(w->log, "-ReplicaSet/web-2"));
     tell(w, DEPLOYMENTS, "DELETED", TOP("web", "d1", ""));
     fake_run_until(&w->fake, strstr(w->log, "-Deployment/web"));
-    assert_null(kube_cache_workload(w->cache, "Deployment", "s", "web"));
+    assert_null(find(w, "Deployment", "s", "web"));
     world_free(w);
 }
 

@@ -83,7 +83,10 @@ static struct script *start(const char *own_query)
     cleanup_free char *text = xasprintf(manifest, own_query);
     cleanup_json json_t *object = json_loads(text, 0, NULL);
     assert_int_equal(api_parse(object, &s->mpa, &s->err), 0);
-    s->workload = (struct kube_workload){.kind = (char *)(uintptr_t) "Deployment",
+    static const struct kube_resource deployments = {"apps/v1", "Deployment", "/apis/apps/v1",
+                                                     "deployments"};
+    s->workload = (struct kube_workload){.resource = &deployments,
+                                         .kind = (char *)(uintptr_t) "Deployment",
                                          .name = (char *)(uintptr_t) "f",
                                          .replicas_wanted = 2};
     s->latency = s->cpu = s->throttled = s->memory = "";

@@ -105,7 +105,8 @@ static void test_bounds(void **state)
 static void test_defaults(void **state)
 {
     (void)state;
-    static const char *const names[PROM_METRIC_COUNT] = {"latency", "cpu", "throttled", "memory"};
+    static const char *const names[PROM_METRIC_COUNT] = {"latency", "cpu", "throttled", "memory",
+                                                           "proxy"};
     static const struct prom_variable given[] = {{"window", "1m"}, {"namespaces", "prod|dev"}};
     for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++) {
         struct error err = {0};

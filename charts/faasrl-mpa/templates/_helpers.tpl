@@ -84,6 +84,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
+{{- if .Values.rbac.knative }}
+# Knative: where traffic goes, and its autoscaler's bounds
+- apiGroups: [serving.knative.dev]
+  resources: [services, configurations, revisions]
+  verbs: [list, watch]
+- apiGroups: [autoscaling.internal.knative.dev]
+  resources: [podautoscalers]
+  verbs: [list, watch, patch]
+{{- end }}
+{{- range .Values.rbac.scaleTargets }}
+- apiGroups: [{{ .group | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [list, watch]
+- apiGroups: [{{ .group | quote }}]
+  resources: [{{ .resource }}/scale]
+  verbs: [get, patch]
+{{- end }}
 {{- end -}}
 
 {{- define "mpa.subjects" -}}

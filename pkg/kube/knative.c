@@ -1,0 +1,420 @@
+/* Knative's Services, Configurations and Revisions as workloads. Traffic goes to Revisions; each has
+ * a PodAutoscaler of its name, which says how many pods it shall have, and a Deployment that belongs
+ * to the Revision. Nothing is watched before somebody asks for the first of them. */
+#include "kube/internal.h"
+
+#include <string.h>
+
+#define CLASS        "autoscaling.knative.dev/class"
+#define DEFAULT_TYPE "kpa.autoscaling.knative.dev"
+
+static const struct kube_resource service = {KUBE_KNATIVE, "Service", "/apis/" KUBE_KNATIVE,
+                                             "services"};
+static const struct kube_resource configuration = {KUBE_KNATIVE, "Configuration",
+                                                   "/apis/" KUBE_KNATIVE, "configurations"};
+static const struct kube_resource revision = {KUBE_KNATIVE, "Revision", "/apis/" KUBE_KNATIVE,
+                                              "revisions"};
+static const struct kube_resource scaler = {"autoscaling.internal.knative.dev/v1alpha1",
+                                            "PodAutoscaler", KUBE_KNATIVE_SCALERS,
+                                            "podautoscalers"};
+
+struct share {
+    char *revision;
+    int percent;
+};
+
+struct route { /* of a Service or a Configuration: who gets the traffic */
+    struct share shares[KUBE_MAX_REVISIONS];
+    size_t count;
+    char *namespace_, *name, uid[KUBE_UID_SIZE];
+};
+
+struct own { /* of a Revision: what its author asked for */
+    char uid[KUBE_UID_SIZE];
+    int32_t min, max;
+};
+
+struct pa { /* of a PodAutoscaler */
+    char *namespace_, *name, *service, *class;
+    int32_t min, max, desired, actual;
+    bool steered;
+};
+
+struct target { /* what somebody has asked for */
+    struct kube_workload workload;
+    char *namespace_, *name;
+};
+
+struct kube_knative {
+    struct kube *kube;
+    char *const *namespaces;
+    struct kube_listener listener;
+    struct kube_store *services, *configurations, *revisions, *scalers; /* NULL: not asked for */
+    struct map targets;     /* "kind/namespace/name" → struct target */
+    struct map by_revision; /* uid of a Revision → struct target */
+};
+
+/* --- objects ---------------------------------------------------------------------------------- */
+static const char *meta(const json_t *object, const char *key)
+{
+    return json_str(json_path(object, "metadata", key, NULL));
+}
+
+static const char *annotation(const json_t *object, const char *key)
+{
+    return json_str(json_path(object, "metadata", "annotations", key, NULL));
+}
+
+/* Knative takes whole numbers only; the older spelling still counts where the new one is absent. */
+static int32_t scale_at(const json_t *object, const char *key, const char *older)
+{
+    const char *text = annotation(object, key);
+    char *end;
+    text = *text ? text : annotation(object, older);
+    long n = strtol(text, &end, 10);
+    return *text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
+}
+
+static int32_t count_at(const json_t *object, const char *key)
+{
+    const json_t *value = json_path(object, "status", key, NULL);
+    json_int_t n = json_integer_value(value);
+    return json_is_integer(value) && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
+}
+
+static void copy_uid(char out[KUBE_UID_SIZE], const char *uid)
+{
+    if (strlen(uid) < KUBE_UID_SIZE)
+        memcpy(out, uid, strlen(uid) + 1);
+}
+
+static void route_free(void *value)
+{
+    struct route *r = value;
+    for (size_t i = 0; i < r->count; i++)
+        free(r->shares[i].revision);
+    free(r->namespace_);
+    free(r->name);
+    free(r);
+}
+
+static void add_share(struct route *r, const char *name, int percent)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->shares[i].revision, name) == 0) {
+            r->shares[i].percent += percent;
+            return;
+        }
+    if (*name && percent > 0 && r->count < KUBE_MAX_REVISIONS)
+        r->shares[r->count++] = (struct share){xstrdup(name), percent};
+}
+
+/* Before traffic is routed for the first time all of it is for the newest Revision. */
+static void *route_make(void *arg, const json_t *object, void *old)
+{
+    struct route *r = xcalloc(1, sizeof(*r));
+    const json_t *item;
+    size_t i;
+    (void)arg;
+    if (old)
+        route_free(old);
+    r->namespace_ = xstrdup(meta(object, "namespace"));
+    r->name = xstrdup(meta(object, "name"));
+    copy_uid(r->uid, kube_uid(object));
+    json_array_foreach (json_path(object, "status", "traffic", NULL), i, item)
+        add_share(r, json_str(json_object_get(item, "revisionName")),
+                  (int)json_integer_value(json_object_get(item, "percent")));
+    const char *ready = json_str(json_path(object, "status", "latestReadyRevisionName", NULL));
+    const char *made = json_str(json_path(object, "status", "latestCreatedRevisionName", NULL));
+    if (r->count == 0)
+        add_share(r, *ready ? ready : made, 100);
+    return r;
+}
+
+static void *own_make(void *arg, const json_t *object, void *old)
+{
+    struct own *o = old ? old : xcalloc(1, sizeof(*o));
+    (void)arg;
+    copy_uid(o->uid, kube_uid(object));
+    o->min = scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale");
+    o->max = scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale");
+    return o;
+}
+
+static void pa_free(void *value)
+{
+    struct pa *p = value;
+    free(p->namespace_);
+    free(p->name);
+    free(p->service);
+    free(p->class);
+    free(p);
+}
+
+static void *pa_make(void *arg, const json_t *object, void *old)
+{
+    struct pa *p = xcalloc(1, sizeof(*p));
+    (void)arg;
+    if (old)
+        pa_free(old);
+    *p = (struct pa){
+        .namespace_ = xstrdup(meta(object, "namespace")),
+        .name = xstrdup(meta(object, "name")),
+        .service = xstrdup(
+            json_str(json_path(object, "metadata", "labels", KUBE_KNATIVE_GROUP "/service", NULL))),
+        .class = xstrdup(annotation(object, CLASS)),
+        .min = scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale"),
+        .max = scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale"),
+        .desired = count_at(object, "desiredScale"),
+        .actual = count_at(object, "actualScale"),
+        .steered = *annotation(object, KUBE_STEERED) != '\0',
+    };
+    return p;
+}
+
+/* --- what belongs to a target ------------------------------------------------------------------ */
+static const struct route *route_of(const struct kube_knative *k, const struct kube_workload *w)
+{
+    const struct kube_store *from = w->resource == &service ? k->services : k->configurations;
+    return from ? kube_store_get(from, w->namespace_, w->name) : NULL;
+}
+
+static void add_revision(const struct kube_knative *k, const char *namespace_, const char *name,
+                         int percent, struct kube_revision *out, size_t *count)
+{
+    const struct own *own = kube_store_get(k->revisions, namespace_, name);
+    const struct pa *p = kube_store_get(k->scalers, namespace_, name);
+    if (!own || !p || *count >= KUBE_MAX_REVISIONS)
+        return;
+    out[(*count)++] = (struct kube_revision){
+        .namespace_ = p->namespace_,
+        .name = p->name,
+        .uid = own->uid,
+        .class = *p->class ? p->class : DEFAULT_TYPE,
+        .percent = percent,
+        .min_scale = p->min,
+        .max_scale = p->max,
+        .own_min = own->min,
+        .own_max = own->max,
+        .desired = p->desired,
+        .actual = p->actual < 0 ? 0 : p->actual,
+        .steered = p->steered,
+    };
+}
+
+static bool is_in(const struct kube_revision *all, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Those that were held once, and have lost their traffic since. */
+static void add_left_behind(const struct kube_knative *k, const struct kube_workload *w,
+                            struct kube_revision *out, size_t *count)
+{
+    const struct pa *p;
+    for (size_t at = 0; (p = kube_store_next(k->scalers, &at));)
+        if (p->steered && strcmp(p->service, w->name) == 0 &&
+            strcmp(p->namespace_, w->namespace_) == 0 && !is_in(out, *count, p->name))
+            add_revision(k, w->namespace_, p->name, 0, out, count);
+}
+
+size_t kube_knative_revisions(const struct kube_knative *k, const struct kube_workload *w,
+                              struct kube_revision out[KUBE_MAX_REVISIONS])
+{
+    size_t count = 0;
+    if (w->resource == &revision) {
+        add_revision(k, w->namespace_, w->name, 100, out, &count);
+        return count;
+    }
+    const struct route *r = route_of(k, w);
+    for (size_t i = 0; r && i < r->count; i++)
+        add_revision(k, w->namespace_, r->shares[i].revision, r->shares[i].percent, out, &count);
+    if (w->resource == &service)
+        add_left_behind(k, w, out, &count);
+    return count;
+}
+
+/* --- targets ---------------------------------------------------------------------------------- */
+static void tell_target(const struct kube_knative *k, const char *kind, const char *namespace_,
+                        const char *name)
+{
+    cleanup_free char *key = xasprintf("%s/%s/%s", kind, namespace_, name);
+    const struct target *t = map_get(&k->targets, key);
+    if (t)
+        k->listener.on_workload(k->listener.arg, &t->workload, false);
+}
+
+static void on_service(void *arg, void *value, bool deleted)
+{
+    const struct route *r = value;
+    (void)deleted;
+    tell_target(arg, service.kind, r->namespace_, r->name);
+}
+
+static void on_configuration(void *arg, void *value, bool deleted)
+{
+    const struct route *r = value;
+    (void)deleted;
+    tell_target(arg, configuration.kind, r->namespace_, r->name);
+}
+
+static void on_scaler(void *arg, void *value, bool deleted)
+{
+    const struct pa *p = value;
+    (void)deleted;
+    tell_target(arg, service.kind, p->namespace_, p->service);
+    tell_target(arg, revision.kind, p->namespace_, p->name);
+}
+
+static void on_revision(void *arg, void *value, bool deleted)
+{
+    (void)arg, (void)value, (void)deleted; /* its PodAutoscaler comes after it */
+}
+
+static struct kube_store *follow(struct kube_knative *k, const struct kube_resource *resource,
+                                 void *(*make)(void *, const json_t *, void *),
+                                 void (*free_value)(void *), void (*on_change)(void *, void *, bool))
+{
+    return kube_store_new(&(struct kube_store_spec){.kube = k->kube,
+                                                    .resource = resource,
+                                                    .namespaces = k->namespaces,
+                                                    .listener = k->listener,
+                                                    .make = make,
+                                                    .free = free_value,
+                                                    .on_change = on_change,
+                                                    .arg = k});
+}
+
+/* All that has to be known before a target of this kind can be found. */
+static int await(struct kube_knative *k, const struct kube_resource *kind, struct error *err)
+{
+    if (kind == &service && !k->services)
+        k->services = follow(k, &service, route_make, route_free, on_service);
+    if (kind == &configuration && !k->configurations)
+        k->configurations = follow(k, &configuration, route_make, route_free, on_configuration);
+    if (!k->revisions)
+        k->revisions = follow(k, &revision, own_make, free, on_revision);
+    if (!k->scalers)
+        k->scalers = follow(k, &scaler, pa_make, pa_free, on_scaler);
+    const struct kube_store *needed[] = {
+        kind == &configuration ? k->configurations : k->services, k->revisions, k->scalers};
+    for (size_t i = kind == &revision; i < ARRAY_LEN(needed); i++)
+        if (kube_store_check(needed[i], err) < 0)
+            return -1;
+    return 0;
+}
+
+static const struct kube_resource *kind_of(const char *kind)
+{
+    static const struct kube_resource *const kinds[] = {&service, &configuration, &revision};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i]->kind, kind) == 0)
+            return kinds[i];
+    return NULL;
+}
+
+static struct target *target_of(struct kube_knative *k, const struct kube_resource *kind,
+                                const struct kube_target *wanted)
+{
+    cleanup_free char *key = xasprintf("%s/%s/%s", kind->kind, wanted->namespace_, wanted->name);
+    struct target *t = map_get(&k->targets, key);
+    if (!t) {
+        t = xcalloc(1, sizeof(*t));
+        t->namespace_ = xstrdup(wanted->namespace_);
+        t->name = xstrdup(wanted->name);
+        t->workload = (struct kube_workload){.resource = kind,
+                                             .kind = (char *)(uintptr_t)kind->kind,
+                                             .namespace_ = t->namespace_,
+                                             .name = t->name};
+        map_put(&k->targets, key, t);
+    }
+    return t;
+}
+
+/* A floor of ours is what we want; without one it is what the autoscaler of Knative wants. */
+static int32_t wanted_of(const struct kube_revision *r)
+{
+    if (r->steered && r->min_scale > 0)
+        return r->min_scale;
+    return r->desired >= 0 ? r->desired : r->actual;
+}
+
+static int sum_up(struct kube_knative *k, struct target *t, struct error *err)
+{
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    struct kube_workload *w = &t->workload;
+    size_t count = kube_knative_revisions(k, w, all), routed = 0;
+    w->replicas = w->replicas_wanted = 0;
+    for (size_t i = 0; i < count; i++) {
+        map_put(&k->by_revision, all[i].uid, t);
+        if (all[i].percent == 0)
+            continue;
+        if (strcmp(all[i].class, DEFAULT_TYPE) != 0)
+            return error_set(err, ERROR_INVALID,
+                             "Revision %s is scaled by class %s: only " DEFAULT_TYPE
+                             " can be steered; take the annotation " CLASS " away",
+                             all[i].name, all[i].class);
+        routed++;
+        w->replicas += all[i].actual;
+        w->replicas_wanted += wanted_of(&all[i]);
+    }
+    if (routed == 0)
+        return error_set(err, ERROR_NOT_FOUND, "%s %s/%s does not exist, or has no Revision yet",
+                         w->kind, w->namespace_, w->name);
+    return 0;
+}
+
+const struct kube_workload *kube_knative_find(struct kube_knative *k,
+                                              const struct kube_target *wanted, struct error *err)
+{
+    const struct kube_resource *kind = kind_of(wanted->kind);
+    if (!kind) {
+        error_set(err, ERROR_INVALID,
+                  "a %s of Knative cannot be scaled; a Service, Configuration or Revision can",
+                  wanted->kind);
+        return NULL;
+    }
+    if (await(k, kind, err) < 0)
+        return NULL;
+    struct target *t = target_of(k, kind, wanted);
+    return sum_up(k, t, err) < 0 ? NULL : &t->workload;
+}
+
+const struct kube_workload *kube_knative_uid(const struct kube_knative *k, const char *uid)
+{
+    const struct target *t = map_get(&k->by_revision, uid);
+    return t ? &t->workload : NULL;
+}
+
+/* --- life ------------------------------------------------------------------------------------- */
+struct kube_knative *kube_knative_new(struct kube *kube, char *const *namespaces,
+                                      const struct kube_listener *listener)
+{
+    struct kube_knative *k = xcalloc(1, sizeof(*k));
+    k->kube = kube;
+    k->namespaces = namespaces;
+    k->listener = *listener;
+    return k;
+}
+
+static void target_free(void *value)
+{
+    struct target *t = value;
+    free(t->namespace_);
+    free(t->name);
+    free(t);
+}
+
+void kube_knative_free(struct kube_knative *k)
+{
+    kube_store_free(k->services);
+    kube_store_free(k->configurations);
+    kube_store_free(k->revisions);
+    kube_store_free(k->scalers);
+    map_free(&k->by_revision, NULL);
+    map_free(&k->targets, target_free);
+    free(k);
+}

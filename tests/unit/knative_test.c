@@ -1,0 +1,347 @@
+/* Knative's targets: whose pods and replicas they are, and the bounds that its autoscaler gets. */
+#include "actuate/actuate.h"
+#include "kube_fake.h"
+
+enum { SERVICES, CONFIGURATIONS, REVISIONS, SCALERS, KINDS };
+static const char *const plurals[KINDS] = {"services", "configurations", "revisions",
+                                           "podautoscalers"};
+
+struct world {
+    struct fake fake;
+    struct kube_cache *cache;
+    const char *lists[KINDS];
+    struct fake_conn *streams[KINDS];
+    char log[512], written[4][512];
+    int writes, answers;
+    struct error refusal;
+    int patch_status;
+};
+
+static char *quoted(const char *text)
+{
+    char *copy = xstrdup(text);
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return copy;
+}
+
+static void reply_list(const struct fake_request *r, const char *items)
+{
+    cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
+    cleanup_free char *body = quoted(text);
+    fake_reply(r->conn, 200, "", body);
+}
+
+#define META(name, uid, more)                                                                      \
+    "'metadata':{'name':'" name "','namespace':'s','resourceVersion':'9','uid':'" uid "'" more "}"
+#define ROUTED(traffic)                                                                            \
+    "{" META("f", "ks", "") ",'status':{'latestReadyRevisionName':'f-2','traffic':[" traffic "]}}"
+#define REVISION(name, uid, annotations)                                                           \
+    "{" META(name, uid, ",'annotations':{" annotations "}") "}"
+#define SCALER(name, annotations, desired, actual)                                                 \
+    "{" META(name, "pa-" name,                                                                     \
+             ",'annotations':{" annotations "},'labels':{'serving.knative.dev/service':'f'}")      \
+    ",'status':{'desiredScale':" desired ",'actualScale':" actual "}}"
+#define OWNED(name, uid, owner)                                                                    \
+    "{" META(name, uid, ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner                 \
+                        "','controller':true}]") ",'spec':{'replicas':1}}"
+
+static void on_request(void *arg, const struct fake_request *r)
+{
+    struct world *w = arg;
+    for (int i = 0; i < KINDS; i++) {
+        cleanup_free char *path = xasprintf("/%s?", plurals[i]);
+        if (strstr(r->target, path) && strstr(r->target, "watch=1")) {
+            w->streams[i] = r->conn;
+            fake_stream_begin(r->conn);
+            return;
+        }
+        if (strstr(r->target, path)) {
+            reply_list(r, w->lists[i]);
+            return;
+        }
+    }
+    if (strcmp(r->method, "PATCH") == 0) {
+        snprintf(w->written[w->writes++ % 4], sizeof(w->written[0]), "%s %s", r->target, r->body);
+        fake_reply(r->conn, w->patch_status, "", "{\"message\":\"webhook says no\"}");
+    } else if (strstr(r->target, "watch=1")) {
+        fake_stream_begin(r->conn);
+    } else if (strstr(r->target, "/deployments?")) {
+        reply_list(r, OWNED("f-1-deployment", "d1", "r1") "," OWNED("f-2-deployment", "d2", "r2"));
+    } else if (strstr(r->target, "/replicasets?")) {
+        reply_list(r, OWNED("f-1-x", "rs1", "d1") "," OWNED("f-2-x", "rs2", "d2"));
+    } else if (strstr(r->target, "/pods?")) {
+        reply_list(r, OWNED("f-1-x-a", "p1", "rs1") "," OWNED("f-2-x-a", "p2", "rs2") "," OWNED(
+                          "f-2-x-b", "p3", "rs2"));
+    } else {
+        reply_list(r, "");
+    }
+}
+
+static void on_workload(void *arg, const struct kube_workload *workload, bool deleted)
+{
+    struct world *w = arg;
+    size_t at = strlen(w->log);
+    snprintf(w->log + at, sizeof(w->log) - at, "%c%s/%s ", deleted ? '-' : '+', workload->kind,
+             workload->name);
+}
+
+static int setup(void **state)
+{
+    struct world *w = xcalloc(1, sizeof(*w));
+    log_setup(LOG_ERROR, LOG_LOGFMT);
+    w->fake.on_request = on_request;
+    w->fake.arg = w;
+    w->patch_status = 200;
+    w->lists[SERVICES] = ROUTED("{'revisionName':'f-2','percent':75,'latestRevision':true},"
+                                "{'revisionName':'f-1','percent':25},"
+                                "{'revisionName':'f-1','tag':'old'}");
+    w->lists[CONFIGURATIONS] =
+        "{" META("f", "kc", "") ",'status':{'latestReadyRevisionName':'f-2'}}";
+    w->lists[REVISIONS] = REVISION("f-1", "r1", "") "," REVISION(
+        "f-2", "r2", "'autoscaling.knative.dev/min-scale':'1'");
+    w->lists[SCALERS] = SCALER("f-1", "", "1", "1") "," SCALER(
+        "f-2", "'autoscaling.knative.dev/min-scale':'1'", "3", "2");
+    fake_start(&w->fake, NULL);
+    struct kube_cache_options options = {.on_workload = on_workload, .arg = w};
+    w->cache = kube_cache_start(w->fake.kube, &options);
+    fake_run_until(&w->fake, kube_cache_synced(w->cache));
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    kube_cache_stop(w->cache);
+    fake_stop(&w->fake);
+    free(w);
+    return 0;
+}
+
+static const struct kube_workload *find(const struct world *w, const char *kind, const char *name,
+                                        struct error *err)
+{
+    *err = (struct error){0};
+    return kube_cache_workload(w->cache,
+                               &(struct kube_target){"serving.knative.dev/v1", kind, "s", name}, err);
+}
+
+static const struct kube_workload *await(struct world *w, const char *kind, const char *name,
+                                         struct error *err)
+{
+    fake_run_until(&w->fake, find(w, kind, name, err) || err->code != ERROR_BUSY);
+    return find(w, kind, name, err);
+}
+
+static void tell(struct world *w, int kind, const char *object)
+{
+    cleanup_free char *text = xasprintf("{'type':'MODIFIED','object':%s}\n", object);
+    cleanup_free char *line = quoted(text);
+    fake_run_until(&w->fake, w->streams[kind]);
+    w->log[0] = '\0';
+    fake_stream_write(w->streams[kind], line);
+    fake_run_until(&w->fake, w->log[0]);
+}
+
+/* --- whose pods ------------------------------------------------------------------------------- */
+static void a_service_has_the_pods_of_all_it_routes_to(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    const struct kube_pod *pods[4];
+    assert_null(find(w, "Service", "f", &err));
+    assert_int_equal(err.code, ERROR_BUSY);
+    const struct kube_workload *f = await(w, "Service", "f", &err);
+    assert_non_null(f);
+    assert_true(kube_is_knative(f));
+    assert_int_equal(f->replicas, 3);
+    assert_int_equal(f->replicas_wanted, 4);
+    assert_int_equal(kube_cache_pods(w->cache, f, pods, ARRAY_LEN(pods)), 3);
+    assert_ptr_equal(kube_cache_owner(w->cache, pods[0]), f);
+}
+
+static void a_configuration_is_its_newest_revision(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    const struct kube_workload *f = await(w, "Configuration", "f", &err);
+    assert_int_equal(f->replicas_wanted, 3);
+    assert_int_equal(kube_cache_pods(w->cache, f, NULL, 0), 2);
+}
+
+static void a_revision_is_itself(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    const struct kube_workload *f = await(w, "Revision", "f-1", &err);
+    assert_int_equal(f->replicas_wanted, 1);
+    assert_int_equal(kube_cache_pods(w->cache, f, NULL, 0), 1);
+}
+
+static void traffic_that_moves_is_followed(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    await(w, "Service", "f", &err);
+    tell(w, SERVICES, ROUTED("{'revisionName':'f-2','percent':100}"));
+    assert_string_equal(w->log, "+Service/f ");
+    const struct kube_workload *f = find(w, "Service", "f", &err);
+    assert_int_equal(f->replicas_wanted, 3);
+    assert_int_equal(kube_cache_pods(w->cache, f, NULL, 0), 2);
+}
+
+static void what_is_not_there_or_not_ours_is_told(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    assert_null(await(w, "Service", "g", &err));
+    assert_int_equal(err.code, ERROR_NOT_FOUND);
+    assert_null(find(w, "Route", "f", &err));
+    assert_int_equal(err.code, ERROR_INVALID);
+    assert_non_null(strstr(err.message, "a Service, Configuration or Revision can"));
+    assert_non_null(find(w, "Service", "f", &err));
+    tell(w, SCALERS,
+         SCALER("f-1", "'autoscaling.knative.dev/class':'hpa.autoscaling.knative.dev'", "1", "1"));
+    assert_null(find(w, "Service", "f", &err));
+    assert_int_equal(err.code, ERROR_INVALID);
+    assert_non_null(strstr(err.message, "class hpa.autoscaling.knative.dev"));
+}
+
+/* A floor of ours is what is wanted, even where Knative's autoscaler has more at present. */
+static void our_floor_is_what_is_wanted(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    await(w, "Service", "f", &err);
+    tell(w, SCALERS,
+         SCALER("f-2",
+                "'autoscaling.knative.dev/min-scale':'2','autoscaling.faasrl.io/steered':'true'",
+                "5", "5"));
+    const struct kube_workload *f = find(w, "Service", "f", &err);
+    assert_int_equal(f->replicas_wanted, 3);
+    assert_int_equal(f->replicas, 6);
+}
+
+/* --- bounds ----------------------------------------------------------------------------------- */
+static void bounds_are_by_the_share_of_traffic(void **state)
+{
+    static const struct {
+        struct kube_revision revision;
+        int replicas, most;
+        struct actuate_bounds expected;
+    } cases[] = {
+        {{.percent = 100, .own_min = -1, .own_max = -1}, 3, 10, {3, 10, true}},
+        {{.percent = 75, .own_min = -1, .own_max = -1}, 4, 10, {3, 10, true}},
+        {{.percent = 25, .own_min = -1, .own_max = -1}, 5, 10, {2, 10, true}}, /* 1.25 → 2 */
+        {{.percent = 1, .own_min = -1, .own_max = -1}, 1, 10, {1, 10, true}},
+        {{.percent = 100, .own_min = -1, .own_max = 2}, 3, 10, {2, 2, true}}, /* the author's */
+        {{.percent = 100, .own_min = -1, .own_max = 0}, 3, 10, {3, 10, true}}, /* 0: no bound */
+        {{.percent = 100, .own_min = -1, .own_max = -1}, 0, 10, {-1, 10, true}}, /* idle */
+        {{.percent = 100, .own_min = 2, .own_max = -1}, 0, 10, {2, 10, true}},
+        {{.percent = 0, .own_min = 2, .own_max = -1}, 5, 10, {2, -1, false}}, /* left behind */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct actuate_bounds b =
+            actuate_share(&cases[i].revision, cases[i].replicas, cases[i].most);
+        assert_int_equal(b.min, cases[i].expected.min);
+        assert_int_equal(b.max, cases[i].expected.max);
+        assert_int_equal(b.steered, cases[i].expected.steered);
+    }
+}
+
+static void on_done(void *arg, const struct error *err)
+{
+    struct world *w = arg;
+    w->answers++;
+    w->refusal = err ? *err : (struct error){0};
+}
+
+static bool was_written(const struct world *w, const char *where, const char *what)
+{
+    cleanup_free char *body = quoted(what);
+    for (int i = 0; i < w->writes && i < 4; i++)
+        if (strstr(w->written[i], where) && strstr(w->written[i], body))
+            return true;
+    return false;
+}
+
+#define PA_PATH                                                                                    \
+    "/apis/autoscaling.internal.knative.dev/v1alpha1/namespaces/s/podautoscalers/"
+
+static void each_revision_gets_its_share_once(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    const struct kube_workload *f = await(w, "Service", "f", &err);
+    size_t n = kube_cache_revisions(w->cache, f, all);
+    assert_int_equal(n, 2);
+    assert_int_equal(actuate_steer(w->fake.kube, all, n, 4, 8, on_done, w), 2);
+    fake_run_until(&w->fake, w->answers == 1);
+    assert_int_equal(w->refusal.code, ERROR_NONE);
+    assert_int_equal(w->writes, 2);
+    assert_true(was_written(w, PA_PATH "f-2",
+                            "{'metadata':{'annotations':{'autoscaling.knative.dev/min-scale':'3',"
+                            "'autoscaling.knative.dev/max-scale':'8',"
+                            "'autoscaling.faasrl.io/steered':'true'}}}"));
+    assert_true(was_written(w, PA_PATH "f-1", "'autoscaling.knative.dev/min-scale':'1'"));
+    /* As they are now, nothing is left to write. */
+    for (size_t i = 0; i < n; i++) {
+        all[i].min_scale = all[i].percent == 75 ? 3 : 1;
+        all[i].max_scale = 8;
+        all[i].steered = true;
+    }
+    assert_int_equal(actuate_steer(w->fake.kube, all, n, 4, 8, on_done, w), 0);
+    assert_int_equal(w->answers, 2);
+}
+
+static void handing_back_leaves_what_the_author_asked_for(void **state)
+{
+    struct world *w = *state;
+    struct kube_revision all[] = {
+        {.namespace_ = "s", .name = "f-1", .own_min = -1, .own_max = -1, .steered = true},
+        {.namespace_ = "s", .name = "f-2", .own_min = 1, .own_max = -1, .steered = true},
+        {.namespace_ = "s", .name = "f-3", .own_min = 1, .own_max = -1},
+    };
+    actuate_hand_back(w->fake.kube, all, ARRAY_LEN(all), on_done, w);
+    fake_run_until(&w->fake, w->answers == 1);
+    assert_int_equal(w->writes, 2);
+    assert_true(was_written(w, PA_PATH "f-1",
+                            "{'autoscaling.knative.dev/min-scale':null,"
+                            "'autoscaling.knative.dev/max-scale':null,"
+                            "'autoscaling.faasrl.io/steered':null}"));
+    assert_true(was_written(w, PA_PATH "f-2", "'autoscaling.knative.dev/min-scale':'1'"));
+}
+
+static void a_refusal_is_told(void **state)
+{
+    struct world *w = *state;
+    struct kube_revision one = {
+        .namespace_ = "s", .name = "f-1", .percent = 100, .own_min = -1, .own_max = -1};
+    w->patch_status = 403;
+    actuate_steer(w->fake.kube, &one, 1, 2, 4, on_done, w);
+    fake_run_until(&w->fake, w->answers == 1);
+    assert_int_equal(w->refusal.code, ERROR_FORBIDDEN);
+    assert_non_null(strstr(w->refusal.message, "webhook says no"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_service_has_the_pods_of_all_it_routes_to),
+        TEST(a_configuration_is_its_newest_revision),
+        TEST(a_revision_is_itself),
+        TEST(traffic_that_moves_is_followed),
+        TEST(what_is_not_there_or_not_ours_is_told),
+        TEST(our_floor_is_what_is_wanted),
+        cmocka_unit_test(bounds_are_by_the_share_of_traffic),
+        TEST(each_revision_gets_its_share_once),
+        TEST(handing_back_leaves_what_the_author_asked_for),
+        TEST(a_refusal_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
