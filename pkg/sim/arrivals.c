@@ -50,7 +50,9 @@ void arrivals_init(struct arrivals *a, const struct trace_function *f, uint64_t 
 {
     *a = (struct arrivals){.workload = f,
                            .random = random_stream(seed, stream),
-                           .slower_from_s = f->slower > 0 ? f->slower_from_s : INFINITY};
+                           .slower_from_s = f->works        ? -INFINITY
+                                            : f->slower > 0 ? f->slower_from_s
+                                                            : INFINITY};
     arrivals_next_slot(a);
 }
 
@@ -71,4 +73,10 @@ bool arrivals_next_slot(struct arrivals *a)
     a->left = 0;
     a->at_s = a->slot_end_s = INFINITY;
     return false;
+}
+
+double arrivals_slowdown(const struct arrivals *a)
+{
+    const struct trace_function *f = a->workload;
+    return f->works ? f->works[(a->slot - 1) % f->slot_count] : f->slower;
 }

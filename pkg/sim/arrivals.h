@@ -24,7 +24,7 @@ struct arrivals {
     double at_s;   /* of the last request, or where its slot begins */
     double slot_end_s;
     double left; /* of exact slots: requests still to come; of Poisson slots: rate per second */
-    double slower_from_s; /* INFINITY: never */
+    double slower_from_s; /* INFINITY: never; before it demand is as it is drawn */
 };
 void arrivals_init(struct arrivals *a, const struct trace_function *f, uint64_t seed,
                    uint64_t stream);
@@ -69,11 +69,15 @@ static inline double demand_draw(const struct demand *d, struct random *r)
     return piece->base_s + piece->slope_s * share;
 }
 
+/* How many times the usual CPU the request that arrivals_next told of needs, once that may be more
+ * or less. */
+double arrivals_slowdown(const struct arrivals *a);
+
 /* CPU time of the request that arrivals_next told of. */
 static inline double arrivals_demand(struct arrivals *a, const struct demand *d)
 {
     double cpu_s = demand_draw(d, &a->random);
-    return a->at_s < a->slower_from_s ? cpu_s : cpu_s * a->workload->slower;
+    return a->at_s < a->slower_from_s ? cpu_s : cpu_s * arrivals_slowdown(a);
 }
 
 #endif

@@ -20,12 +20,16 @@ static void cut_slots(const struct sim_config *c, struct agent *a,
     size_t count = (size_t)ceil((c->episode_steps + 1) * c->interval_s / from->slot_s);
     a->workload.slot_count = count;
     a->workload.counts = xcalloc(count, sizeof(*a->workload.counts));
+    a->workload.works = from->works ? xcalloc(count, sizeof(*a->workload.works)) : NULL;
     for (size_t i = 0; i < count; i++) {
         double from_s = (double)i * from->slot_s;
         bool there = from_s >= begin_s && from_s + from->slot_s <= end_s;
         uint64_t at = first + i;
-        if (there && from->slot_count > 0 && (from->repeat || at < from->slot_count))
-            a->workload.counts[i] = from->counts[at % from->slot_count] * factor;
+        if (!there || from->slot_count == 0 || (!from->repeat && at >= from->slot_count))
+            continue;
+        a->workload.counts[i] = from->counts[at % from->slot_count] * factor;
+        if (from->works)
+            a->workload.works[i] = from->works[at % from->slot_count];
     }
 }
 
@@ -52,6 +56,7 @@ static uint64_t draw_first_slot(const struct sim_config *c, struct random *r,
 void agent_clear(struct agent *a)
 {
     free(a->workload.counts);
+    free(a->workload.works);
     free(a->workload.quantiles);
     *a = (struct agent){.figures = a->figures};
 }

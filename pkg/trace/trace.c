@@ -8,6 +8,7 @@ void trace_clear(struct trace *trace)
         struct trace_function *f = &trace->functions[i];
         free(f->name);
         free(f->counts);
+        free(f->works);
         free(f->quantiles);
     }
     free(trace->functions);
@@ -61,6 +62,8 @@ double trace_cpu_quantile_ms(const struct trace_function *f, double share)
 
 double trace_slowdown(const struct trace_function *f, double time_s)
 {
+    if (f->works)
+        return f->works[(size_t)(fmax(0, time_s) / f->slot_s) % f->slot_count];
     return f->slower > 0 && time_s >= f->slower_from_s ? f->slower : 1;
 }
 

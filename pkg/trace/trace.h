@@ -31,7 +31,9 @@ struct trace_function {
     size_t quantile_count;
     double mean_cpu_ms;
     double slower, slower_from_s; /* from then on it is so many times as much; 0: always as it is */
-    double memory_bytes;          /* of one replica, median; NaN: unknown */
+    double *works; /* of each slot: so many times as much for its requests, in place of `slower`,
+                      where they are known one by one; NULL: they are not */
+    double memory_bytes; /* of one replica, median; NaN: unknown */
 };
 
 struct trace {

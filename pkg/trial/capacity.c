@@ -56,6 +56,7 @@ static double late_share(const struct capacity *c, double milli, double requests
     load.slot_count = 1;
     load.slot_s = requests / requests_per_s;
     load.poisson = load.repeat = false;
+    load.works = NULL;
     load.slower = c->slowdown;
     load.slower_from_s = 0;
     struct cluster *cluster = cluster_new(

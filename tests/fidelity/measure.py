@@ -24,9 +24,9 @@ import harness  # noqa: E402  (its place is only known now)
 NAMESPACE = "fidelity"
 OUT = ROOT / "build/fidelity"
 LOAD, SPIN = ROOT / "build/load", ROOT / "build/spin"
-SPAN_S = 25  # of a point in a round
-CALIBRATION_S = 10
-RARE = 5  # calls per second of the same function beside it, in a pod without limit: how fast the machine is meanwhile
+SPAN_S = 40  # of a point in a round
+CALIBRATION_S = 20
+RARE = 2  # calls per second of the same function beside it, in a pod without limit: how fast the machine is meanwhile
 # What makes a measurement worthless, so that it is made again, a few times at most: others used this
 # share of the cores, or the cores were slower than at their best by this share.
 BUSY, SLOW, TRIES = 0.15, 0.10, 3
@@ -67,15 +67,25 @@ def quantile(ordered, share):
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def fit(calibration):
-    """The demand of a call as quantiles, and what a client waits beyond it, both in ms. The process uses
-    more CPU than the threads of its calls know of, to accept and to close: as much for each call."""
-    calls = list(zip(calibration["latency_ms"], calibration["call_cpu_ms"]))
-    beyond_ms = calibration["cpu_ms"] - sum(cpu_ms for _, cpu_ms in calls) / len(calls)
-    demand = sorted(cpu_ms + beyond_ms for _, cpu_ms in calls)
-    overhead = sorted(max(0, latency_ms - cpu_ms - beyond_ms) for latency_ms, cpu_ms in calls)
-    return ([[share, quantile(demand, share)] for share in QUANTILES],
-            [quantile(overhead, (n + 0.5) / OVERHEADS) for n in range(OVERHEADS)])
+class Fit:
+    """The demand of a function's calls by its calibration. The process uses more CPU than the threads of
+    its calls know of, to accept and to close: as much for each call. Overhead is what a client waits
+    beyond CPU."""
+
+    def __init__(self, calibration):
+        calls = list(zip(calibration["path"], calibration["call_cpu_ms"], calibration["latency_ms"]))
+        self.mean_ms = calibration["cpu_ms"]
+        self.beyond_ms = self.mean_ms - sum(cpu_ms for _, cpu_ms, _ in calls) / len(calls)
+        by_path = collections.defaultdict(list)
+        for path, cpu_ms, _ in calls:
+            by_path[path].append(cpu_ms)
+        self.thread_ms = {path: sum(all_ms) / len(all_ms) for path, all_ms in by_path.items()}
+        self.call_ms = {path: ms + self.beyond_ms for path, ms in self.thread_ms.items()}
+        self.demand_ms = sorted(cpu_ms + self.beyond_ms for _, cpu_ms, _ in calls)
+        relative = sorted((cpu_ms + self.beyond_ms) / self.call_ms[path] for path, cpu_ms, _ in calls)
+        self.quantiles = [[share, quantile(relative, share)] for share in QUANTILES]  # against the path's mean
+        overhead = sorted(max(0, latency_ms - cpu_ms - self.beyond_ms) for _, cpu_ms, latency_ms in calls)
+        self.overheads_ms = [quantile(overhead, (n + 0.5) / OVERHEADS) for n in range(OVERHEADS)]
 
 
 # --- the machine ----------------------------------------------------------------------------------

@@ -59,17 +59,23 @@ static void read_quantiles(const json_t *list, struct trace_function *workload)
     }
 }
 
+/* Pairs of the time at which a request was sent, and of its CPU in ms, which the quantiles spread.
+ */
 static void read_arrivals(const json_t *list, struct trace_function *workload)
 {
     size_t count = json_array_size(list);
-    double last_s = count > 0 ? json_number_value(json_array_get(list, count - 1)) : 0;
+    const json_t *last = json_array_get(list, count > 0 ? count - 1 : 0);
+    double last_s = json_number_value(json_array_get(last, 0));
 
     workload->slot_s = slot_s;
     workload->slot_count = (size_t)(last_s / slot_s) + 1;
     workload->counts = xcalloc(workload->slot_count, sizeof(*workload->counts));
+    workload->works = xcalloc(workload->slot_count, sizeof(*workload->works));
     for (size_t i = 0; i < count; i++) {
-        double sent_s = json_number_value(json_array_get(list, i));
-        workload->counts[(size_t)(sent_s / slot_s)] += 1;
+        const json_t *pair = json_array_get(list, i);
+        size_t slot = (size_t)(json_number_value(json_array_get(pair, 0)) / slot_s);
+        workload->counts[slot] += 1;
+        workload->works[slot] = json_number_value(json_array_get(pair, 1));
     }
 }
 
@@ -99,7 +105,7 @@ static void read_pod(const json_t *from, const json_t *arrivals, struct point *p
 
 static void read_point(const json_t *from, struct point *point)
 {
-    const json_t *arrivals = json_object_get(from, "arrivals_s");
+    const json_t *arrivals = json_object_get(from, "arrivals");
 
     *point = (struct point){
         .pods = json_array_size(arrivals),
@@ -121,6 +127,7 @@ static void clear_point(struct point *point)
     for (size_t i = 0; i < point->pods; i++) {
         free(point->workloads[i].name);
         free(point->workloads[i].counts);
+        free(point->workloads[i].works);
         free(point->workloads[i].quantiles);
     }
     free(point->workloads);

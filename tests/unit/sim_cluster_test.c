@@ -133,6 +133,28 @@ static void a_function_gets_slower(void **state)
     cluster_free(c);
 }
 
+/* Three requests far apart, the second of which needs five times the CPU of the others. */
+static void requests_can_be_known_one_by_one(void **state)
+{
+    (void)state;
+    double counts[] = {1, 1, 1}, works[] = {1, 5, 1};
+    struct load l;
+    poisson(&l, 1, 0);
+    always_ms(&l, 20);
+    l.workload.counts = counts;
+    l.workload.works = works;
+    l.workload.slot_count = ARRAY_LEN(counts);
+    l.workload.slot_s = 10;
+    l.workload.poisson = l.workload.repeat = false;
+    struct cluster_function f = {.workload = &l.workload, .replicas = 1};
+    struct cluster *c = new_cluster(NODE(1), &f, 1);
+    cluster_run(c, 60);
+    assert_near(cluster_stats(c, 0)->cpu_s, (20 + 5 * 20 + 20) / 1e3, 1e-6);
+    assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.99), 100, 0.02);
+    assert_near(trace_slowdown(&l.workload, 15), 5, 1e-9);
+    cluster_free(c);
+}
+
 /* Processor sharing does not care about the distribution of demand, only about its mean. */
 static void mg1_ps_is_insensitive(void **state)
 {
@@ -789,6 +811,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mm1_ps_has_the_mean_of_theory),
         cmocka_unit_test(a_function_gets_slower),
+        cmocka_unit_test(requests_can_be_known_one_by_one),
         cmocka_unit_test(mg1_ps_is_insensitive),
         cmocka_unit_test(md1_in_a_queue_has_the_mean_of_theory),
         cmocka_unit_test(mmc_has_the_mean_of_theory),
