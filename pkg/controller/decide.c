@@ -293,6 +293,7 @@ static bool recommend(struct round *r)
             "%s: nothing is changed", err.message);
         return false;
     }
+    recommend_seat_explain(&e->seat, &r->view.seen, &r->proposed);
     if (instead.code)
         stand_in(r, instead.message);
     learning_decided(e, !instead.code);
@@ -396,8 +397,8 @@ static void tell_pending(struct round *r, const struct actuate_report *report)
         pending ? report->message : "every pod has the size it was given");
 }
 
-/* Knative takes an idle function to zero by itself, if nobody holds it, and new Revisions have to get
- * their share of what is decided already. */
+/* Knative takes an idle function to zero by itself, if nobody holds it, and new Revisions have to
+ * get their share of what is decided already. */
 static void set_replicas(struct round *r)
 {
     bool platform = kube_is_knative(r->workload);

@@ -230,8 +230,10 @@ static void repeat(const struct reading *r, struct subject *s, const json_t *lin
             s->seat.recommender &&
             recommend_seat_ask(&s->seat, seen, json_is_true(json_object_get(line, "sizes_stay")),
                                &step->proposed, &instead, &why) == 0;
-        if (step->is_decided)
+        if (step->is_decided) {
+            recommend_seat_explain(&s->seat, seen, &step->proposed);
             hold(json_object_get(line, "harvest"), seen, &step->proposed);
+        }
     }
     if (step->is_decided)
         guard_check_seen(s->guard, &r->setting.limits, &s->mpa.spec, seen,

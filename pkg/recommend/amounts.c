@@ -67,7 +67,12 @@ static double sum_at(const struct observation *seen, const double *weights, doub
 
 double recommend_split_factor(const struct observation *seen, const double *weights, double pod_cpu)
 {
-    double low = 0, high = 1;
+    double total = 0, low = 0, high = 1;
+    for (size_t i = 0; i < seen->container_count; i++)
+        if (seen->containers[i].controlled[RECOMMEND_CPU])
+            total += weights[i];
+    if (fabs(sum_at(seen, weights, pod_cpu / total) - pod_cpu) <= SLACK * pod_cpu)
+        return pod_cpu / total; /* no bound is in the way */
     while (sum_at(seen, weights, high) < pod_cpu && high < 1e12)
         high *= 2;
     for (int i = 0; i < 100; i++) {

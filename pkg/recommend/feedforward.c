@@ -199,7 +199,7 @@ static void propose(struct feedforward *f, const struct look *l, double rate,
     }
     struct plan p = {
         .look = l,
-        .load = {rate, e.mean_s, e.tail_s, recommend_queue_score(l->quantile), l->goal_s},
+        .load = {rate, e.mean_s, e.tail_s, l->score, l->goal_s},
         .correction = f->correction,
     };
     p.late = planned_late(&p, f->params[LATE]);

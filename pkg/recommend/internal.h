@@ -204,6 +204,12 @@ struct look_memory {
     double asked_s;                 /* when; NaN: never */
     double rate, came, concurrency; /* then */
     double pile;                    /* of it, requests that had waited for long */
+    double quantile, score;         /* then */
+    struct {                        /* what the model last said of the tail, */
+        double time_s, cores;
+        int pods;
+        double share; /* of the latency */
+    } tail;
 };
 
 struct look {
@@ -211,6 +217,7 @@ struct look {
     struct pod_size size;
     bool sized;      /* CPU is ours to set */
     double quantile; /* 0.99 */
+    double score;    /* of it in the normal distribution */
     double goal_s;
     double guess_s; /* CPU time of a request at the quantile, where nothing is known of it */
     double span_s;  /* since it was last asked; 0: just now */
@@ -230,7 +237,7 @@ bool recommend_latency_known(const struct observation *seen);
  * least on which side of the allowed it is. */
 double recommend_look_late(const struct look *l);
 /* The CPU time of a request at the quantile; NaN: unknown. */
-double recommend_look_tail(const struct look_memory *m, const struct look *l);
+double recommend_look_tail(struct look_memory *m, const struct look *l);
 void recommend_look_learn(struct look_memory *m, const struct look *l, double tail_s);
 void recommend_look_keep(struct look_memory *m, const struct look *l);
 
@@ -243,6 +250,15 @@ void recommend_forecast_free(struct forecast *f);
 double recommend_forecast(struct forecast *f, double time_s, double span_s, double rate);
 /* Whether so many requests in an interval are more than chance makes of the level. */
 bool recommend_is_burst(double rate, double level, double span_s);
+
+/* --- answers that are dear to find (memo.c) -------------------------------------------------- */
+#define MEMO_MOST 4095 /* answers are from 1 on */
+
+/* What a question is made of; equal parts, equal question. */
+uint64_t recommend_memo_question(const double *parts, size_t count);
+/* The answer to a question's at-th point; 0: unknown. */
+unsigned recommend_memo_get(uint64_t question, size_t at);
+void recommend_memo_put(uint64_t question, size_t at, unsigned answer);
 
 /* --- what the queue model says, remembered (sizing.c) ----------------------------------------- */
 struct sizing;

@@ -9,7 +9,10 @@
 
 void recommend_look_init(struct look_memory *m)
 {
-    *m = (struct look_memory){.demand = recommend_demand_new(), .asked_s = NAN, .concurrency = NAN};
+    *m = (struct look_memory){.demand = recommend_demand_new(),
+                              .asked_s = NAN,
+                              .concurrency = NAN,
+                              .tail = {.time_s = NAN, .share = NAN}};
 }
 
 void recommend_look_clear(struct look_memory *m)
@@ -84,6 +87,7 @@ int recommend_look(const struct look_memory *m, const struct observation *seen, 
     l->sized = l->size.ours;
     if (!l->sized)
         l->size = whole_size(seen);
+    l->score = l->quantile == m->quantile ? m->score : recommend_queue_score(l->quantile);
     l->goal_s = seen->goal_ms / 1000;
     l->guess_s = GUESS * l->goal_s * fmin(1, l->size.max / 1000); /* fmin skips NaN */
     l->span_s = isnan(m->asked_s) ? fmax(seen->latency_window_s, 1) : seen->now_s - m->asked_s;
@@ -115,22 +119,41 @@ double recommend_look_late(const struct look *l)
 }
 
 /* --- learning -------------------------------------------------------------------------------- */
-/* With many requests their latency is that of the model, with few it is that of one of them. */
-double recommend_look_tail(const struct look_memory *m, const struct look *l)
+/* How much of its latency a large request is itself, by the model. */
+static void ask_model(struct look_memory *m, const struct look *l, double mean_s, double guess_s)
+{
+    double cores = l->size.now / 1000, latency_s = l->seen->latency_ms / 1000;
+    double tail_s = recommend_queue_tail(
+        &(struct queue_load){l->seen->requests_per_s / fmax(l->ready, 1), mean_s,
+                             isnan(m->tail.share) ? guess_s : m->tail.share * latency_s, l->score,
+                             latency_s},
+        cores);
+    m->tail.time_s = l->seen->now_s;
+    m->tail.cores = cores;
+    m->tail.pods = l->ready;
+    m->tail.share = tail_s / latency_s;
+}
+
+/* With many requests their latency is that of the model, with few it is that of one of them.
+ * Windows overlap, so that the model is asked once for each, unless replicas have changed. */
+double recommend_look_tail(struct look_memory *m, const struct look *l)
 {
     const struct observation *seen = l->seen;
     double cores = l->size.now / 1000, pods = fmax(l->ready, 1);
     double busy = l->used_milli / 1000 / pods, latency_s = seen->latency_ms / 1000;
+    double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
     if (!recommend_latency_known(seen))
         return NAN;
-    struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->guess_s);
-    double beyond = seen->requests_per_s * seen->latency_window_s * (1 - l->quantile);
-    if (!(beyond > MANY) || isnan(e.mean_s))
+    if (!(beyond > MANY))
         return recommend_queue_served(cores, busy, latency_s);
-    return recommend_queue_tail(&(struct queue_load){seen->requests_per_s / pods, e.mean_s,
-                                                     e.tail_s, recommend_queue_score(l->quantile),
-                                                     latency_s},
-                                cores);
+    if (seen->now_s - m->tail.time_s < seen->latency_window_s && cores == m->tail.cores &&
+        l->ready == m->tail.pods) /* not where it is NaN */
+        return m->tail.share * latency_s;
+    struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->guess_s);
+    if (isnan(e.mean_s))
+        return recommend_queue_served(cores, busy, latency_s);
+    ask_model(m, l, e.mean_s, e.tail_s);
+    return m->tail.share * latency_s;
 }
 
 void recommend_look_learn(struct look_memory *m, const struct look *l, double tail_s)
@@ -157,4 +180,6 @@ void recommend_look_keep(struct look_memory *m, const struct look *l)
     m->came = l->came;
     m->concurrency = l->seen->concurrency;
     m->pile = l->pile;
+    m->quantile = l->quantile;
+    m->score = l->score;
 }

@@ -93,7 +93,17 @@ static struct sizing_choice choose(struct ppo *p, const struct ppo_plan *plan)
 }
 
 /* --- the recommender ------------------------------------------------------------------------- */
-static void propose(struct ppo *p, struct ppo_plan *plan, struct recommendation *out)
+/* What the policy sees. */
+static struct ppo_plan begin(const struct ppo *p, const struct look *l)
+{
+    struct ppo_plan plan = {.look = l, .choices = p->choices};
+    recommend_ppo_features(p, l, plan.features);
+    recommend_ppo_mask(p, l, plan.mask);
+    return plan;
+}
+
+/* What its choices make of it. */
+static void complete(const struct ppo *p, struct ppo_plan *plan)
 {
     const struct look *l = plan->look;
     double gone = spent(p, l), left = clamp(2 * (1 - gone), 0, 1);
@@ -102,13 +112,17 @@ static void propose(struct ppo *p, struct ppo_plan *plan, struct recommendation 
     plan->rate = fmax(p->level * (1 + recommend_ppo_value(plan, POLICY_MARGIN)) + l->rate - l->came,
                       plan->ready.rate);
     plan->factor = exp(p->trim) * care(gone) * recommend_ppo_value(plan, POLICY_CPU);
+}
+
+static void propose(struct ppo *p, const struct ppo_plan *plan, struct recommendation *out)
+{
+    const struct look *l = plan->look;
     p->aim = recommend_ppo_value(plan, POLICY_LATE);
     p->planned_rate = plan->rate;
     struct sizing_choice best = choose(p, plan);
     recommend_set_replicas(l->seen, best.replicas, out);
     if (l->sized && isfinite(best.milli))
         recommend_set_pod_cpu(l->seen, best.milli, out);
-    recommend_ppo_tell(p, plan, out);
 }
 
 static int ppo_recommend(void *self, const struct observation *seen, struct recommendation *out,
@@ -123,18 +137,29 @@ static int ppo_recommend(void *self, const struct observation *seen, struct reco
     if (!p->policy) /* what it has seen meanwhile it knows when one comes */
         return error_set(err, ERROR_UNAVAILABLE, "no policy is loaded");
     recommend_keep(seen, out);
-    if (!known) {
-        recommend_reason_write(
-            &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);
+    if (!known)
         return 0;
-    }
-    struct ppo_plan plan = {.look = &l};
-    recommend_ppo_features(p, &l, plan.features);
-    recommend_ppo_mask(p, &l, plan.mask);
-    recommend_policy_choose(p->policy, plan.features, plan.mask, plan.choices);
+    struct ppo_plan plan = begin(p, &l);
+    recommend_policy_choose(p->policy, plan.features, plan.mask, p->choices);
+    complete(p, &plan);
     propose(p, &plan, out);
     recommend_ppo_get_used(p, plan.features);
     return 0;
+}
+
+/* The same plan once more: nothing is learned from an interval twice. */
+static void ppo_explain(void *self, const struct observation *seen, struct recommendation *out)
+{
+    const struct ppo *p = self;
+    struct look l;
+    if (recommend_look(&p->look, seen, &l, &(struct error){0}) < 0 || isnan(p->demand.mean_s)) {
+        recommend_reason_write(
+            &(struct reason){.seen = seen, .situation = "nothing known of its requests yet"}, out);
+        return;
+    }
+    struct ppo_plan plan = begin(p, &l);
+    complete(p, &plan);
+    recommend_ppo_tell(p, &plan, out);
 }
 
 const struct recommender recommend_ppo = {
@@ -145,4 +170,5 @@ const struct recommender recommend_ppo = {
     .destroy = ppo_destroy,
     .use = ppo_use,
     .recommend = ppo_recommend,
+    .explain = ppo_explain,
 };

@@ -9,6 +9,7 @@
 struct ppo {
     const struct recommend_policy *policy;
     struct look_memory look;
+    struct demand_estimate demand; /* after the last interval */
     struct window *rates;
     struct sizing *sizing;
     struct readiness *readiness;
@@ -22,8 +23,9 @@ struct ppo {
     double planned_rate;   /* what the last proposal was made for */
     double aim;            /* share of the allowed late requests, as last chosen */
     double surprised_s;    /* when a peak last found nothing ready; NaN: never */
-    float usual[POLICY_FEATURE_COUNT]; /* slow means of what the policy sees, */
-    double usual_s;                    /* of so much time */
+    float usual[POLICY_FEATURE_COUNT];  /* slow means of what the policy sees, */
+    double usual_s;                     /* of so much time */
+    int32_t choices[POLICY_HEAD_COUNT]; /* its last ones */
 };
 
 struct ppo *recommend_ppo_new(void);
@@ -43,11 +45,12 @@ struct ppo_plan {
     const struct look *look;
     float features[POLICY_FEATURE_COUNT];
     uint8_t mask[RL_MAX_OPTIONS];
-    int32_t choices[POLICY_HEAD_COUNT];
+    const int32_t *choices; /* one per head */
     struct readiness_choice ready;
     double rate, factor; /* to be ready for; on the model's CPU */
 };
 double recommend_ppo_value(const struct ppo_plan *plan, enum policy_head head);
+/* Writes the reason. */
 void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
                         struct recommendation *out);
 

@@ -50,15 +50,15 @@ static void learn_level(struct ppo *p, const struct look *l)
         p->level = fmax(p->level, l->came);
 }
 
-static void set_sizing(struct ppo *p, const struct look *l, const struct demand_estimate *e)
+static void set_sizing(struct ppo *p, const struct look *l)
 {
     const struct observation *seen = l->seen;
     int first = seen->min_replicas > 0 ? seen->min_replicas : 1;
     recommend_sizing_set(
         p->sizing, &(struct sizing_task){
-                       .mean_s = e->mean_s,
-                       .tail_s = e->tail_s,
-                       .tail_score = recommend_queue_score(l->quantile),
+                       .mean_s = p->demand.mean_s,
+                       .tail_s = p->demand.tail_s,
+                       .tail_score = l->score,
                        .goal_s = l->goal_s,
                        .allowed = 1 - l->quantile,
                        .late = PLANNED_LATE,
@@ -113,12 +113,12 @@ bool recommend_ppo_learn(struct ppo *p, const struct look *l)
     double tail_s = again ? NAN : recommend_look_tail(&p->look, l);
     if (!again)
         recommend_look_learn(&p->look, l, tail_s);
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
+    p->demand = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
     if (!again)
         learn_level(p, l);
-    if (isnan(e.mean_s))
+    if (isnan(p->demand.mean_s))
         return false;
-    set_sizing(p, l, &e);
+    set_sizing(p, l);
     if (again)
         return true;
     learn_surprise(p, l);

@@ -35,16 +35,16 @@ void recommend_ppo_features(const struct ppo *p, const struct look *l, float *ou
     const struct observation *seen = l->seen;
     double allowed = 1 - l->quantile, requests = l->came * p->span_s;
     double reserved = l->size.now * seen->replicas_wanted, pods = fmax(l->ready, 1);
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
+    const struct demand_estimate *e = &p->demand;
     struct readiness_choice r = recommend_readiness_choose(
         p->readiness, allowed,
         recommend_policy_heads[POLICY_RISK].values[recommend_policy_heads[POLICY_RISK].neutral]);
     double needed = recommend_sizing_cost(p->sizing, p->level);
     const double values[POLICY_FEATURE_COUNT] = {
-        doublings(p->level * e.mean_s * 4, 10),
+        doublings(p->level * e->mean_s * 4, 10),
         decades(requests, 4),
-        doublings(e.mean_s / l->goal_s * 8, 8),
-        doublings(e.tail_s / l->goal_s * 2, 4),
+        doublings(e->mean_s / l->goal_s * 8, 8),
+        doublings(e->tail_s / l->goal_s * 2, 4),
         doublings(l->goal_s, 10),
         recommend_latency_known(seen) ? doublings(seen->latency_ms / seen->goal_ms, 4) : -1,
         decades(p->late_now / fmax(requests * allowed, 0.1), 2),

@@ -57,12 +57,12 @@ static void say_moved(char *text, const struct ppo *p, const struct ppo_plan *pl
 /* --- what is expected ------------------------------------------------------------------------ */
 /* By the model as late requests have corrected it, once what is decided is there. */
 static void say_expected(char *text, const struct ppo *p, const struct look *l,
-                         const struct demand_estimate *e, const struct recommendation *out)
+                         const struct recommendation *out)
 {
     double pod = l->sized ? recommend_pod_milli(l->seen, out, true) : l->size.now;
     double more = pod * out->replicas - l->size.now * l->seen->replicas_wanted;
-    struct queue_load load = {l->came / out->replicas, e->mean_s, e->tail_s,
-                              recommend_queue_score(l->quantile), l->goal_s};
+    struct queue_load load = {l->came / out->replicas, p->demand.mean_s, p->demand.tail_s, l->score,
+                              l->goal_s};
     double latency_s = recommend_queue_latency(&load, pod / 1000 / exp(p->trim), l->quantile);
     char latency[24];
     if (!(pod > 0))
@@ -88,17 +88,16 @@ void recommend_ppo_tell(const struct ppo *p, const struct ppo_plan *plan,
                         struct recommendation *out)
 {
     const struct look *l = plan->look;
-    struct demand_estimate e = recommend_demand_estimate(p->look.demand, l->quantile, l->guess_s);
     char situation[SITUATION] = "", mean[24], tail[24];
-    duration_print(e.mean_s * 1e6, mean);
-    duration_print(e.tail_s * 1e6, tail);
+    duration_print(p->demand.mean_s * 1e6, mean);
+    duration_print(p->demand.tail_s * 1e6, tail);
     say(situation, "rate %.3g/s, ready for %.3g/s of %s CPU each, p%g %s, trim %.2f", l->rate,
         plan->rate, mean, l->seen->percentile, tail, exp(p->trim));
     say_choices(situation, plan);
-    if (changes(out, l) && !l->seen->unread) { /* only then, as it takes time */
+    if (changes(out, l)) {
         if (corrects(plan))
             say_moved(situation, p, plan);
-        say_expected(situation, p, l, &e, out);
+        say_expected(situation, p, l, out);
     }
     recommend_reason_write(&(struct reason){.seen = l->seen, .situation = situation}, out);
 }

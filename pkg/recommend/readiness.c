@@ -35,9 +35,13 @@ static const struct rule {
 };
 #define RULES ARRAY_LEN(rules)
 
+static const double holds_s[] = {600, 1800, 3900, 12000}; /* of the rules */
+#define HOLDS ARRAY_LEN(holds_s)
+
 struct readiness {
     float peaks[BINS];   /* of the level, a ring of times */
     int64_t bin;         /* the newest, counted from time 0 */
+    float before[HOLDS]; /* the highest of each hold, but for the newest */
     double ready[RULES]; /* for such a rate, each of the rules */
     double risk[RULES];  /* decayed: requests that it was not ready for, */
     double doubt[RULES]; /* and those that it might not be ready for once more, */
@@ -63,29 +67,47 @@ static size_t slot(int64_t bin)
     return (size_t)(((bin % BINS) + BINS) % BINS);
 }
 
-static void keep_peak(struct readiness *r, double time_s, double level)
+/* The highest of the bins from first to last. */
+static float highest(const struct readiness *r, int64_t first, int64_t last)
 {
-    int64_t bin = (int64_t)floor(time_s / BIN_S);
+    float most = 0;
+    for (int64_t i = first; i <= last; i++) {
+        float peak = r->peaks[slot(i)];
+        most = peak > most ? peak : most;
+    }
+    return most;
+}
+
+/* Each hold reaches further back than the one before it. */
+static void begin_bin(struct readiness *r, int64_t bin)
+{
+    float most = 0;
+    int64_t from = bin;
     if (r->bin == INT64_MIN || bin - r->bin > BINS)
         r->bin = bin - BINS;
     while (r->bin < bin)
         r->peaks[slot(++r->bin)] = 0;
-    r->peaks[slot(bin)] = fmaxf(r->peaks[slot(bin)], (float)level);
+    for (size_t i = 0; i < HOLDS; i++) {
+        int64_t reach = bin - (int64_t)(holds_s[i] / BIN_S);
+        r->before[i] = most = fmaxf(most, highest(r, reach, from - 1));
+        from = reach;
+    }
 }
 
-/* The highest of the bins from first to last. */
-static double highest(const struct readiness *r, int64_t first, int64_t last)
+static void keep_peak(struct readiness *r, double time_s, double level)
 {
-    float most = 0;
-    for (int64_t i = first; i <= last; i++)
-        most = fmaxf(most, r->peaks[slot(i)]);
-    return most;
+    int64_t bin = (int64_t)floor(time_s / BIN_S);
+    if (bin > r->bin)
+        begin_bin(r, bin);
+    r->peaks[slot(bin)] = fmaxf(r->peaks[slot(bin)], (float)level);
 }
 
 double recommend_readiness_peak(const struct readiness *r, double hold_s)
 {
-    int64_t bins = hold_s > 0 ? (int64_t)fmin(hold_s / BIN_S + 1, BINS) : 0;
-    return r->bin == INT64_MIN ? 0 : highest(r, r->bin - bins + 1, r->bin);
+    size_t hold = 0;
+    while (hold + 1 < HOLDS && holds_s[hold] < hold_s)
+        hold++;
+    return r->bin == INT64_MIN ? 0 : fmaxf(r->before[hold], r->peaks[slot(r->bin)]);
 }
 
 static double peak_a_period_ago(const struct readiness *r, const struct rule *rule, double now_s)
@@ -112,14 +134,24 @@ double recommend_readiness_sure(double rate, double span_s)
     return fmax(count - SURE * sqrt(count), 0) / span_s;
 }
 
+/* Many rules say no more than the level, or the same as their neighbour. */
+static void find_costs(const struct readiness *r, struct sizing *sizing, double *cost)
+{
+    const double *ready = r->ready;
+    cost[0] = recommend_sizing_cost(sizing, ready[0]);
+    for (size_t i = 1; i < RULES; i++)
+        cost[i] = ready[i] == ready[0]       ? cost[0]
+                  : ready[i] == ready[i - 1] ? cost[i - 1]
+                                             : recommend_sizing_cost(sizing, ready[i]);
+}
+
 static void judge(struct readiness *r, struct sizing *sizing, double span_s, double rate)
 {
     double sure = recommend_readiness_sure(rate, span_s), missed[RULES], cost[RULES], least = 1;
     double want = recommend_sizing_cost(sizing, sure);
-    for (size_t i = 0; i < RULES; i++) {
-        cost[i] = recommend_sizing_cost(sizing, r->ready[i]);
+    find_costs(r, sizing, cost);
+    for (size_t i = 0; i < RULES; i++)
         least = fmin(least, missed[i] = short_of(cost[i], want));
-    }
     for (size_t i = 0; i < RULES; i++) {
         double again = 0;
         if (least > 0)
@@ -176,10 +208,11 @@ struct readiness_choice recommend_readiness_choose(const struct readiness *r, do
                                                    double tolerance)
 {
     size_t best = 0;
-    double least = INFINITY;
+    double least = INFINITY, cost_unit = 1 / fmax(r->cost[0], SLACK);
+    double risk_unit = 1 / fmax(r->requests * allowed, 1);
     for (size_t i = 0; i < RULES && r->span_s > 0; i++) {
-        double cost = r->cost[i] / fmax(r->cost[0], SLACK);
-        double score = cost + PRICE * fmax(risk_of(r, i, allowed) - tolerance, 0);
+        double risk = (r->risk[i] + r->doubt[i]) * risk_unit;
+        double score = r->cost[i] * cost_unit + PRICE * fmax(risk - tolerance, 0);
         if (score < least) {
             least = score;
             best = i;

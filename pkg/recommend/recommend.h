@@ -68,7 +68,6 @@ struct observation {
     size_t container_count;
     const struct recommend_pod *pods;
     size_t pod_count;
-    bool unread; /* nobody reads the reason: what takes time to find out may be left out */
 };
 
 /* --- what is proposed ------------------------------------------------------------------------ */
@@ -121,6 +120,9 @@ struct recommender {
     /* Fails when nothing can be said (no pods, no figures); then nothing must be changed. */
     int (*recommend)(void *self, const struct observation *seen, struct recommendation *out,
                      struct error *err);
+    /* Writes the reason of what was just recommended, which takes longer than to decide. NULL:
+     * recommend has written it; else it leaves it empty, for those who do not read it. */
+    void (*explain)(void *self, const struct observation *seen, struct recommendation *out);
 };
 const struct recommender *recommend_find(const char *name); /* NULL when it is not one of ours */
 /* All of them, NULL-terminated. */
@@ -155,6 +157,9 @@ void recommend_seat_remember(struct recommend_seat *seat, const char *container,
  * thresholds do, and instead->code is not ERROR_NONE: why. */
 int recommend_seat_ask(struct recommend_seat *seat, const struct observation *seen, bool sizes_stay,
                        struct recommendation *out, struct error *instead, struct error *err);
+/* Writes the reason of what was just asked for, where there is none yet. */
+void recommend_seat_explain(struct recommend_seat *seat, const struct observation *seen,
+                            struct recommendation *out);
 /* Whether a recommender can decide by a policy; why not. */
 int recommend_fits(const struct recommender *recommender, const struct recommend_policy *policy,
                    struct error *err);

@@ -46,18 +46,28 @@ void recommend_seat_remember(struct recommend_seat *seat, const char *container,
         recommend_threshold.remember(seat->standby, container, resource, time_s, usage);
 }
 
+static void explain(const struct recommender *recommender, void *memory,
+                    const struct observation *seen, struct recommendation *out)
+{
+    if (recommender->explain)
+        recommender->explain(memory, seen, out);
+}
+
 static int fix_sizes(const struct recommender *recommender, void *memory,
                      const struct observation *seen, struct recommendation *out, struct error *err)
 {
     struct observation fixed = *seen;
     struct recommendation replicas;
+    explain(recommender, memory, seen, out); /* before another question is asked */
     for (size_t i = 0; i < fixed.container_count; i++)
         fixed.containers[i].controlled[RECOMMEND_CPU] = false;
     if (recommender->recommend(memory, &fixed, &replicas, err) < 0)
         return -1;
     out->replicas = replicas.replicas;
-    if (replicas.replicas != fixed.replicas_wanted)
-        memcpy(out->reason, replicas.reason, sizeof(out->reason));
+    if (replicas.replicas == fixed.replicas_wanted)
+        return 0;
+    explain(recommender, memory, &fixed, &replicas);
+    memcpy(out->reason, replicas.reason, sizeof(out->reason));
     return 0;
 }
 
@@ -85,4 +95,11 @@ int recommend_seat_ask(struct recommend_seat *seat, const struct observation *se
     *instead = *err;
     *out = standby;
     return 0;
+}
+
+void recommend_seat_explain(struct recommend_seat *seat, const struct observation *seen,
+                            struct recommendation *out)
+{
+    if (!*out->reason)
+        explain(seat->recommender, seat->memory, seen, out);
 }

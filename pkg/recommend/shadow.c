@@ -38,8 +38,7 @@ struct recommend_shadow_sums recommend_shadow_sums(const struct recommend_shadow
 static void judge(struct recommend_shadow *s, const struct look *l, const struct demand_estimate *e)
 {
     double requests = l->came * l->span_s;
-    struct queue_load load = {l->came / s->replicas, e->mean_s, e->tail_s,
-                              recommend_queue_score(l->quantile), l->goal_s};
+    struct queue_load load = {l->came / s->replicas, e->mean_s, e->tail_s, l->score, l->goal_s};
     s->sums.judged_s += l->span_s;
     s->sums.requests += requests;
     s->sums.late += recommend_look_late(l);

@@ -1,14 +1,19 @@
 /* What the queue model says, remembered: the CPU that a replica needs by its rate, and what the
  * cheapest replicas cost by the rate of all. Asking the model takes microseconds, many times over
- * for one decision; a function's demand changes slowly, so that the answers hold for long. */
+ * for one decision. So demands are rounded to cells, rates to points, and answers to steps; what is
+ * known of the cell that a function is in lies here, what any function ever asked in memo.c. */
 #include "recommend/internal.h"
+
+#include <string.h>
 
 #define POINTS      90
 #define PER_OCTAVE  3
 #define LOWEST      1e-3 /* requests per second of the first point */
-#define MOVED       0.04 /* of its demand, after which the answers are asked for anew */
+#define CELLS       20   /* of demand, in an octave */
+#define STEPS       128  /* of milli-cores, in an octave */
+#define NEVER       MEMO_MOST
 #define EXACT       0.02 /* of a size */
-#define NEAR        1.08 /* times what it was before: where the search begins */
+#define NEAR        1.1  /* times a guess: where the search begins */
 #define FAR         1.5  /* and how it goes on */
 #define STABLE      0.95 /* of a replica's CPU in use, at most */
 #define TRIMMED     0.8  /* the same where the model is corrected downwards */
@@ -19,11 +24,11 @@
 #define IN_A_ROW    3
 
 struct sizing {
-    struct sizing_task task;
-    double late;           /* that is planned for */
-    double milli[POINTS];  /* NaN: not asked yet */
-    double before[POINTS]; /* what was said of the demand before this one; 0: nothing */
-    double cost[POINTS];
+    struct sizing_task task; /* of the middle of its cell */
+    double late;             /* that is planned for; NaN: not worked out yet */
+    uint64_t one, all;       /* questions about a replica, and about all of them */
+    uint16_t milli[POINTS];  /* in steps; 0: not asked yet */
+    uint16_t cost[POINTS];
 };
 
 struct sizing *recommend_sizing_new(void)
@@ -36,16 +41,12 @@ void recommend_sizing_free(struct sizing *s)
     free(s);
 }
 
-static bool moved(double from, double to)
-{
-    return !(fabs(to - from) <= MOVED * from);
-}
-
 static struct queue_load load_of(const struct sizing_task *t, double rate)
 {
     return (struct queue_load){rate, t->mean_s, t->tail_s, t->tail_score, t->goal_s};
 }
 
+/* --- the cell -------------------------------------------------------------------------------- */
 /* Where CPU is not ours, a size may be anything. */
 static struct sizing_task within_reason(const struct sizing_task *t)
 {
@@ -57,25 +58,55 @@ static struct sizing_task within_reason(const struct sizing_task *t)
 
 void recommend_sizing_set(struct sizing *s, const struct sizing_task *task)
 {
-    const struct sizing_task bounded = within_reason(task), *t = &bounded, *old = &s->task;
-    bool same = !moved(old->mean_s, t->mean_s) && !moved(old->tail_s, t->tail_s) &&
-                old->goal_s == t->goal_s && old->allowed == t->allowed &&
-                old->size.min == t->size.min && old->size.max == t->size.max &&
-                old->most_replicas == t->most_replicas && old->least_replicas == t->least_replicas;
-    if (same)
+    struct sizing_task t = within_reason(task);
+    double mean = round(log2(t.mean_s) * CELLS), tail = round(log2(t.tail_s) * CELLS);
+    const double one[] = {mean, tail, t.tail_score, t.goal_s, t.allowed, t.late, t.size.max};
+    uint64_t of_one = recommend_memo_question(one, ARRAY_LEN(one));
+    const double all[] = {t.size.min, t.least_replicas, t.most_replicas};
+    uint64_t of_all = of_one ^ recommend_memo_question(all, ARRAY_LEN(all));
+    if (s->all == of_all)
         return;
-    s->task = *t;
-    for (size_t i = 0; i < POINTS; i++) {
-        if (isfinite(s->milli[i]))
-            s->before[i] = s->milli[i];
-        s->milli[i] = s->cost[i] = NAN;
-    }
-    struct queue_load alone = load_of(t, 0);
-    double hopeless = recommend_queue_late(&alone, t->size.max / 1000);
-    s->late = fmax(t->allowed * t->late, hopeless + t->allowed * HOPELESS);
+    t.mean_s = exp2(mean / CELLS);
+    t.tail_s = exp2(tail / CELLS);
+    *s = (struct sizing){.task = t, .late = NAN, .one = of_one, .all = of_all};
+}
+
+/* --- answers --------------------------------------------------------------------------------- */
+static unsigned steps_of(double milli)
+{
+    return isfinite(milli) ? (unsigned)clamp(1 + round(log2(milli) * STEPS), 1, NEVER - 1) : NEVER;
+}
+
+/* Between two answers, straight between their logarithms. */
+static double milli_of(unsigned low, unsigned high, double part)
+{
+    if (low == NEVER || (high == NEVER && part > 0))
+        return INFINITY;
+    return exp2((low - 1 + ((double)high - low) * part) / STEPS);
+}
+
+static double rate_at(size_t point)
+{
+    return LOWEST * exp2((double)point / PER_OCTAVE);
+}
+
+/* Where a rate lies between the points. */
+static double place_of(double rate, size_t *point)
+{
+    double place = clamp(log2(fmax(rate, LOWEST) / LOWEST) * PER_OCTAVE, 0, POINTS - 1.001);
+    *point = (size_t)place;
+    return place - (double)*point;
 }
 
 /* --- one replica ----------------------------------------------------------------------------- */
+/* Requests that are late even alone on the largest replica cannot be planned away. */
+static double planned_late(const struct sizing_task *t)
+{
+    struct queue_load alone = load_of(t, 0);
+    double hopeless = recommend_queue_late(&alone, t->size.max / 1000);
+    return fmax(t->allowed * t->late, hopeless + t->allowed * HOPELESS);
+}
+
 static bool enough(const struct sizing *s, double rate, double milli)
 {
     struct queue_load load = load_of(&s->task, rate);
@@ -83,11 +114,15 @@ static bool enough(const struct sizing *s, double rate, double milli)
            recommend_queue_keeps(&load, milli / 1000, s->late);
 }
 
-/* From what it was before, or is for a neighbouring rate, it is never far. */
-static double ask(const struct sizing *s, double rate, double guess)
+/* Processor sharing gives a first guess: what is left beside others has to serve a large request
+ * within the goal. */
+static double ask(struct sizing *s, double rate)
 {
-    double most = s->task.size.max * BEYOND;
+    const struct sizing_task *t = &s->task;
+    double most = t->size.max * BEYOND, guess = 1000 * (rate * t->mean_s + t->tail_s / t->goal_s);
     double high = clamp(guess * NEAR, LEAST_MILLI, most), low = fmax(high / NEAR, LEAST_MILLI);
+    if (isnan(s->late))
+        s->late = planned_late(t);
     while (!enough(s, rate, high)) {
         if (high >= most)
             return INFINITY;
@@ -108,37 +143,15 @@ static double ask(const struct sizing *s, double rate, double guess)
     return high;
 }
 
-static double rate_at(size_t point)
+static unsigned milli_at(struct sizing *s, size_t point)
 {
-    return LOWEST * exp2((double)point / PER_OCTAVE);
-}
-
-/* Where a rate lies between the points. */
-static double place_of(double rate, size_t *point)
-{
-    double place = clamp(log2(fmax(rate, LOWEST) / LOWEST) * PER_OCTAVE, 0, POINTS - 1.001);
-    *point = (size_t)place;
-    return place - (double)*point;
-}
-
-static double milli_at(struct sizing *s, size_t point)
-{
-    if (!isnan(s->milli[point]))
-        return s->milli[point];
-    double guess = s->before[point];
-    for (size_t near = 1; !(guess > 0) && near <= PER_OCTAVE; near++) {
-        if (point >= near && isfinite(s->milli[point - near]))
-            guess = s->milli[point - near];
-        else if (point + near < POINTS && isfinite(s->milli[point + near]))
-            guess = s->milli[point + near];
-    }
-    return s->milli[point] = ask(s, rate_at(point), guess > 0 ? guess : s->task.size.max / 4);
-}
-
-/* Straight between logarithms. */
-static double between(double low, double high, double part)
-{
-    return part > 0 && high != low ? low * pow(high / low, part) : low;
+    unsigned answer = s->milli[point];
+    if (answer)
+        return answer;
+    answer = recommend_memo_get(s->one, point);
+    if (!answer)
+        recommend_memo_put(s->one, point, answer = steps_of(ask(s, rate_at(point))));
+    return s->milli[point] = (uint16_t)answer;
 }
 
 double recommend_sizing_milli(struct sizing *s, double rate, double factor)
@@ -146,9 +159,9 @@ double recommend_sizing_milli(struct sizing *s, double rate, double factor)
     size_t point;
     const struct pod_size *size = &s->task.size;
     double part = place_of(rate, &point);
-    if (factor > 1 && factor * milli_at(s, 0) > size->max)
+    if (factor > 1 && factor * milli_of(milli_at(s, 0), 0, 0) > size->max)
         factor = 1;
-    double milli = factor * between(milli_at(s, point), milli_at(s, point + 1), part);
+    double milli = factor * milli_of(milli_at(s, point), milli_at(s, point + 1), part);
     milli = fmax(milli, rate * s->task.mean_s * 1000 / (factor < 1 ? TRIMMED : STABLE));
     return milli > size->max * (1 + SLACK) ? INFINITY : clamp(milli, size->min, size->max);
 }
@@ -180,20 +193,24 @@ struct sizing_choice recommend_sizing_cheapest(struct sizing *s, double rate, do
     return best;
 }
 
-static double cost_at(struct sizing *s, size_t point)
+static unsigned cost_at(struct sizing *s, size_t point)
 {
-    if (isnan(s->cost[point])) {
+    unsigned answer = s->cost[point];
+    if (answer)
+        return answer;
+    answer = recommend_memo_get(s->all, point);
+    if (!answer) {
         struct sizing_choice c = recommend_sizing_cheapest(s, rate_at(point), 1);
-        s->cost[point] = c.replicas * c.milli;
+        recommend_memo_put(s->all, point, answer = steps_of(c.replicas * c.milli));
     }
-    return s->cost[point];
+    return s->cost[point] = (uint16_t)answer;
 }
 
 double recommend_sizing_cost(struct sizing *s, double rate)
 {
     size_t point;
     double part = place_of(rate, &point);
-    return between(cost_at(s, point), cost_at(s, point + 1), part);
+    return milli_of(cost_at(s, point), cost_at(s, point + 1), part);
 }
 
 double recommend_needed_milli(const struct recommend_need *need, const double *rates, size_t count)

@@ -21,7 +21,8 @@ struct subject {
     const struct api_container *policy;
     struct guard *guard;
     const struct guard_limits *limits;
-    void *memory; /* of the recommender */
+    void *memory;  /* of the recommender */
+    bool explains; /* reasons are read, and have to be asked for */
     bool memory_modelled;
     double memory_limit_bytes;
     double increased_s;    /* when CPU or replicas last grew; -INFINITY: never */

@@ -141,7 +141,7 @@ void subject_init(struct subject *s, const struct trial_config *config,
         lift_behavior(&s->spec.scale_down);
     }
     set_observation(s, settings->goal_ms);
-    s->seen.unread = config->on_sample == NULL;
+    s->explains = config->on_sample && r->explain;
     if (trial_is_oracle(r)) {
         s->limits = &no_limits;
         attach_oracle(s, config, settings);
@@ -345,8 +345,12 @@ bool subject_ask(struct subject *s, struct cluster_state *state)
     struct error none = {0};
     cluster_state(s->cluster, s->index, state);
     s->proposed.reason[0] = '\0';
-    return state->wanted > 0 && look(s, state) &&
-           s->recommender->recommend(s->memory, &s->seen, &s->proposed, &none) == 0;
+    if (state->wanted <= 0 || !look(s, state) ||
+        s->recommender->recommend(s->memory, &s->seen, &s->proposed, &none) < 0)
+        return false;
+    if (s->explains)
+        s->recommender->explain(s->memory, &s->seen, &s->proposed);
+    return true;
 }
 
 bool subject_decide(struct subject *s)

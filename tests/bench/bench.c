@@ -157,10 +157,11 @@ static void run(struct figure (*const *benches)(void), size_t count, json_t *all
 int main(int argc, char **argv)
 {
     static struct figure (*const general[])(void) = {
-        bench_clock,       bench_answer,          bench_pod,      bench_decide,
-        bench_decide_many, bench_decide_learning, bench_sim_mmc,  bench_sim_replicas,
-        bench_sim_memory,  bench_sim_memory_less, bench_sim_step, bench_sim_day,
-        bench_net_samples, bench_train_five};
+        bench_clock,           bench_answer,          bench_pod,
+        bench_decide,          bench_decide_many,     bench_decide_telling,
+        bench_decide_learning, bench_sim_mmc,         bench_sim_replicas,
+        bench_sim_memory,      bench_sim_memory_less, bench_sim_step,
+        bench_sim_day,         bench_net_samples,     bench_train_five};
     static struct figure (*const learning[])(void) = {bench_policy_forward, bench_train_steps,
                                                       bench_train_sim_steps};
     struct figure nets[BENCH_NETS];

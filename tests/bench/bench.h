@@ -17,6 +17,7 @@ double bench_heap_bytes(void);
 /* decide.c */
 struct figure bench_decide(void);
 struct figure bench_decide_many(void);
+struct figure bench_decide_telling(void);
 struct figure bench_decide_learning(void);
 
 /* sim.c */

@@ -151,7 +151,11 @@ static inline void scene_free(struct scene *s)
 static inline int scene_ask(struct scene *s)
 {
     s->err = (struct error){0};
-    return s->recommender->recommend(s->self, &s->seen, &s->out, &s->err);
+    if (s->recommender->recommend(s->self, &s->seen, &s->out, &s->err) < 0)
+        return -1;
+    if (s->recommender->explain)
+        s->recommender->explain(s->self, &s->seen, &s->out);
+    return 0;
 }
 
 static inline double scene_target(const struct scene *s)
