@@ -223,6 +223,7 @@ void embed_result(const struct embed *e, size_t function, struct trial_result *o
         .requests = t->arrived,
         .violation_ratio = ratio((double)(t->late + t->lost + state.overdue), (double)t->arrived),
         .latency_ms = cluster_latency_quantile_ms(&f->all, f->mpa.spec.latency_percentile / 100),
+        .latency_mean_ms = f->all.count > 0 ? 1000 * f->all.sum_s / (double)f->all.count : NAN,
         .goal_ms = f->settings.goal_ms,
         .cpu_core_seconds = t->requested_cpu_s,
         .cpu_used_seconds = t->cpu_s,

@@ -14,6 +14,7 @@ void tally_add(struct tally *t, const struct cluster_stats *stats,
 
 struct subject {
     const struct recommender *recommender;
+    const struct trial_hand *instead; /* of it, or NULL */
     struct cluster *cluster;
     size_t index; /* of the function in the cluster */
     double interval_s;

@@ -120,6 +120,7 @@ void subject_init(struct subject *s, const struct trial_config *config,
     const struct recommender *r = config->choice->recommender;
     *s = (struct subject){
         .recommender = r,
+        .instead = config->instead,
         .cluster = cluster,
         .index = index,
         .interval_s = r->interval_s > 0 ? r->interval_s : config->interval_s,
@@ -340,15 +341,21 @@ static void believe_refusal(struct subject *s, const struct cluster_state *state
     s->deferred_s = INFINITY;
 }
 
+static int recommend(struct subject *s, struct error *err)
+{
+    if (s->instead)
+        return s->instead->recommend(s->instead->arg, s->index, &s->seen, &s->proposed, err);
+    return s->recommender->recommend(s->memory, &s->seen, &s->proposed, err);
+}
+
 bool subject_ask(struct subject *s, struct cluster_state *state)
 {
     struct error none = {0};
     cluster_state(s->cluster, s->index, state);
     s->proposed.reason[0] = '\0';
-    if (state->wanted <= 0 || !look(s, state) ||
-        s->recommender->recommend(s->memory, &s->seen, &s->proposed, &none) < 0)
+    if (state->wanted <= 0 || !look(s, state) || recommend(s, &none) < 0)
         return false;
-    if (s->explains)
+    if (s->explains && !s->instead)
         s->recommender->explain(s->memory, &s->seen, &s->proposed);
     return true;
 }

@@ -233,6 +233,8 @@ static void conclude(const struct trial *run, size_t i, struct trial_result *out
             ratio((double)(stats->late + stats->lost + state.overdue), (double)stats->arrived),
         .latency_ms =
             cluster_latency_quantile_ms(&t->latency, run->subjects[i].seen.percentile / 100),
+        .latency_mean_ms =
+            t->latency.count > 0 ? 1000 * t->latency.sum_s / (double)t->latency.count : NAN,
         .goal_ms = run->settings[i].goal_ms,
         .cpu_core_seconds = stats->requested_cpu_s,
         .cpu_used_seconds = stats->cpu_s,

@@ -46,6 +46,15 @@ struct trial_sample {      /* one interval of one function, for plots; means ove
     const char *reason; /* of the last one that did, else of the last one; "": there was none */
 };
 
+/* Decides in place of the choice's recommender, as the controller does that learns and harvests:
+ * what it says goes through the guard as well. The choice then tells only how often it is asked and
+ * whether it damps itself. */
+struct trial_hand {
+    int (*recommend)(void *arg, size_t function, const struct observation *seen,
+                     struct recommendation *out, struct error *err);
+    void *arg;
+};
+
 struct trial_config {
     const struct trial_function *functions; /* together on the nodes */
     size_t function_count;
@@ -53,6 +62,7 @@ struct trial_config {
     size_t node_count;                /* 0: ample */
     struct cluster_function defaults; /* delays, overhead, dispatch: all but what is above */
     const struct trial_choice *choice;
+    const struct trial_hand *instead; /* or NULL */
     double interval_s; /* between decisions, for recommenders with no interval of their own */
     double span_s;
     uint64_t seed;
@@ -64,6 +74,7 @@ struct trial_result { /* of one function */
     uint64_t requests;
     double violation_ratio; /* late, lost, or overdue at the end, of all requests */
     double latency_ms;      /* at the goal's percentile, whole run; NaN: none was completed */
+    double latency_mean_ms; /* NaN likewise */
     double goal_ms;
     double cpu_core_seconds; /* reserved, from the beginning on */
     double cpu_used_seconds;

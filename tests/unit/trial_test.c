@@ -161,6 +161,42 @@ static struct trial_result run(struct scene *s)
     return s->result;
 }
 
+/* --- another hand --- */
+struct hand {
+    int calls;
+    bool fails;
+};
+
+static int lend(void *arg, size_t function, const struct observation *seen,
+                struct recommendation *out, struct error *err)
+{
+    struct hand *h = arg;
+    assert_int_equal(function, 0);
+    h->calls++;
+    if (h->fails)
+        return error_set(err, ERROR_UNAVAILABLE, "it never knows");
+    propose(out, 1000, seen->containers[0].request[CPU]);
+    return 0;
+}
+
+static void test_a_hand_decides_in_place_of_the_choice(void **state)
+{
+    (void)state;
+    struct scene *s = new_scene(&steps, 1, 50);
+    struct hand h = {0};
+    const struct trial_hand hand = {lend, &h};
+    s->config.instead = &hand;
+    s->function.replicas = 2;
+    s->spec.max_replicas = 3;
+    struct trial_result r = run(s);
+    assert_int_equal(h.calls, 3600 / 15 - 1);
+    assert_int_equal(r.actions, 1); /* and the guard stands behind it */
+    assert_near(r.cpu_core_seconds, 2 * 15 + 3 * (3600 - 15), 1e-6);
+    h.fails = true;
+    assert_int_equal(run(s).actions, 0);
+    free(s);
+}
+
 /* --- costs -------------------------------------------------------------------------------------
  */
 static void test_fixed_size_costs_what_it_is(void **state)
@@ -194,6 +230,23 @@ static void test_what_is_not_said_is_one_core_once(void **state)
     assert_near(run(s).goal_ms, 70, 1e-9);
     s->spec.containers[0].max[API_CPU] = 400;
     assert_near(run(s).cpu_core_seconds, 0.4 * 3600, 1e-6);
+    free(s);
+}
+
+/* M/G/1 with processor sharing: E[S] ÷ (1 − ρ), whatever the distribution. */
+static void test_mean_latency_is_that_of_theory(void **state)
+{
+    (void)state;
+    const struct cluster_node core = {.cores = 1, .memory_bytes = INFINITY};
+    struct scene *s = new_scene(&keeps, 10, 50);
+    s->function.replicas = 1;
+    s->function.request_milli = 1000;
+    s->config.nodes = &core;
+    s->config.node_count = 1;
+    s->config.span_s = 36000;
+    assert_near(run(s).latency_mean_ms, 50 / (1 - 0.5), 5);
+    s->count = 0;
+    assert_true(isnan(run(s).latency_mean_ms));
     free(s);
 }
 
@@ -765,6 +818,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fixed_size_costs_what_it_is),
         cmocka_unit_test(test_what_is_not_said_is_one_core_once),
+        cmocka_unit_test(test_mean_latency_is_that_of_theory),
+        cmocka_unit_test(test_a_hand_decides_in_place_of_the_choice),
         cmocka_unit_test(test_violations_are_counted),
         cmocka_unit_test(test_overdue_requests_count_at_the_end),
         cmocka_unit_test(test_delays_and_starts_are_charged),
