@@ -213,7 +213,7 @@ $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(L
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
 comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (an hour and a half)
 	@tests/comparison/run $(COMPARISON)
-experiments: all ## the documents' experiments at full effort, into docs/experiments
+experiments: all $(BUILD)/policy ## the documents' experiments at full effort, into docs/experiments
 	@$(BUILD)/mpactl experiment all --out docs/experiments
 # The cluster is ended again only where this has started it.
 fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)

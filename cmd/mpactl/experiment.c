@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 #include "experiments.h"
 #include "mpactl.h"
 #include "progress.h"
+#include "rl/checkpoint.h"
 
 #define AT(field) offsetof(struct experiments_options, field)
 static const struct args_option table[] = {
@@ -22,6 +24,9 @@ static const struct args_option table[] = {
     {"out", ARGS_TEXT, AT(out), NULL, 0, 0, NULL,
      "directory for NAME.md, NAME.svg, NAME.json and an overview; made if it is not there"},
     {"json", ARGS_TEXT, AT(json), NULL, 0, 0, NULL, "file for all figures of all seeds"},
+    {"policy", ARGS_TEXT, AT(policy), NULL, 0, 0, NULL,
+     "what ppo decides by in ppo-…; the file policy beside mpactl when not given, and the core "
+     "alone where there is none"},
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
 
@@ -92,6 +97,7 @@ struct work {
     const struct experiments_options *options;
     const bool *chosen;
     json_t *done;
+    struct rl_checkpoint policy; /* no network in it: there is none */
     struct progress *progress;
     size_t parts;     /* of this experiment that were told */
     sigset_t signals; /* that end it early; blocked, so that they wait to be asked for */
@@ -117,6 +123,7 @@ static int run_one(struct work *w, const struct experiment *e)
         .seed = (uint64_t)o->seed,
         .threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores(),
         .effort = o->effort,
+        .policy = w->policy.net_count > 0 ? &w->policy : NULL,
         .on_progress = on_progress,
         .arg = w,
     };
@@ -136,9 +143,28 @@ static int run_one(struct work *w, const struct experiment *e)
     return status;
 }
 
+/* For experiments that it matters to. */
+static int read_policy(struct work *w)
+{
+    cleanup_free char *usual = file_beside_program("policy");
+    const char *path = w->options->policy ? w->options->policy : usual;
+    struct error err;
+    bool needed = false;
+    for (size_t i = 0; experiment(i); i++)
+        needed = needed || (w->chosen[i] && experiment(i)->by_policy);
+    if (!needed || (!w->options->policy && access(path, F_OK) != 0))
+        return 0;
+    if (rl_checkpoint_read(&w->policy, path, &err) == 0)
+        return 0;
+    mpactl_error("--policy %s: %s: make one by mpactl policy", path, err.message);
+    return EXIT_FAILED;
+}
+
 static int run_all(struct work *w)
 {
     int status = experiments_check(w->options);
+    if (status == 0)
+        status = read_policy(w);
     for (size_t i = 0; experiment(i) && status == 0; i++)
         if (w->chosen[i])
             status = run_one(w, experiment(i));
@@ -160,6 +186,7 @@ static int execute(const struct experiments_options *options, const bool *chosen
     int status = run_all(&w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     json_decref(w.done);
+    rl_checkpoint_clear(&w.policy);
     return status;
 }
 

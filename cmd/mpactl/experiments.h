@@ -9,7 +9,7 @@
 
 struct experiments_options {
     double seeds, seed, jobs, effort;
-    const char *out, *json;
+    const char *out, *json, *policy;
     bool help;
 };
 

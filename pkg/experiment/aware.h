@@ -24,6 +24,9 @@ void app_draw(struct app *app, struct random *random);
 /* The environment of an application: aware's formulation on ample nodes. */
 int app_config(const struct app *app, int steps, struct sim_config *out, struct error *err);
 
+/* Its workload, as trace_open reads it. */
+void app_trace(const struct app *app, double span_s, char *out, size_t size);
+
 /* What all policies here learn with: what an action does shows within a few intervals. */
 static inline void aware_ppo(struct rl_ppo_config *config)
 {
@@ -99,6 +102,12 @@ enum {
     LINE_UNBOOTED,
     LINE_COUNT
 };
+
+/* A learner that knows nothing yet, in so many clusters of the application; careful: it goes on
+ * from what another has learned. And all of its episodes. (aware_serve.c) */
+struct train *app_train(const struct app *app, int clusters, size_t episodes, bool careful,
+                        uint64_t seed, struct error *err);
+int app_learn(struct train *train, struct error *err);
 
 int aware_adapt(struct experiment_run *run, struct error *err);     /* aware_adapt.c */
 int aware_bootstrap(struct experiment_run *run, struct error *err); /* aware_serve.c */

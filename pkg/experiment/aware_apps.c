@@ -34,19 +34,16 @@ void app_draw(struct app *app, struct random *r)
 }
 
 /* --- simulating ------------------------------------------------------------------------------- */
-static void write_trace(const struct app *app, char *out, size_t size)
+void app_trace(const struct app *app, double span_s, char *out, size_t size)
 {
-    if (app->pattern == APP_STEADY)
-        snprintf(out, size, "poisson:rate=%.9g,span=3600,demand=%.9g,p99=%.9g", app->rate,
-                 app->demand_ms, app->p99_ms);
-    else if (app->pattern == APP_DAILY)
-        snprintf(out, size,
-                 "diurnal:rate=%.9g,amplitude=0.7,period=1800,span=3600,demand=%.9g,p99=%.9g",
-                 app->rate, app->demand_ms, app->p99_ms);
-    else /* a tenth of the time at four times the rate */
-        snprintf(out, size,
-                 "bursty:rate=%.9g,burst=4,every=600,length=60,span=7200,demand=%.9g,p99=%.9g",
-                 app->rate / 1.3, app->demand_ms, app->p99_ms);
+    static const char *const forms[] = {
+        [APP_STEADY] = "poisson:",
+        [APP_DAILY] = "diurnal:amplitude=0.7,period=1800,",
+        [APP_BURSTY] = "bursty:burst=4,every=600,length=60,", /* a tenth of the time at that rate */
+    };
+    snprintf(out, size, "%srate=%.9g,span=%.9g,demand=%.9g,p99=%.9g", forms[app->pattern],
+             app->pattern == APP_BURSTY ? app->rate / 1.3 : app->rate, span_s, app->demand_ms,
+             app->p99_ms);
 }
 
 int app_config(const struct app *app, int steps, struct sim_config *out, struct error *err)
@@ -54,7 +51,7 @@ int app_config(const struct app *app, int steps, struct sim_config *out, struct 
     char trace[256];
     if (sim_config_init(out, "aware", err) < 0)
         return -1;
-    write_trace(app, trace, sizeof(trace));
+    app_trace(app, app->pattern == APP_BURSTY ? 7200 : 3600, trace, sizeof(trace));
     out->nodes = 0;
     out->concurrency = 0;
     out->episode_steps = steps;

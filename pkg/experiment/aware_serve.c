@@ -19,8 +19,8 @@
 #define LOOK_FOR    40   /* intervals, once told, to see what it is now */
 
 /* --- learning offline ------------------------------------------------------------------------- */
-static struct train *make_train(const struct app *app, int clusters, size_t episodes, bool careful,
-                                uint64_t seed, struct error *err)
+struct train *app_train(const struct app *app, int clusters, size_t episodes, bool careful,
+                        uint64_t seed, struct error *err)
 {
     struct train_config config;
     struct train *train = NULL;
@@ -45,7 +45,7 @@ static struct train *make_train(const struct app *app, int clusters, size_t epis
     return train;
 }
 
-static int learn_rounds(struct train *train, struct error *err)
+int app_learn(struct train *train, struct error *err)
 {
     struct train_report report;
     while (!train_is_done(train))
@@ -62,13 +62,13 @@ static struct train *learn_offline(struct experiment_run *run, const struct app_
     struct rl_clone_report report;
     app_fit(sight, &model);
     struct train *train =
-        make_train(&model, SIDE, run_episodes(run, OFFLINE, 2 * SIDE), false, run->seed, err);
+        app_train(&model, SIDE, run_episodes(run, OFFLINE, 2 * SIDE), false, run->seed, err);
     if (train == NULL)
         return NULL;
     int result =
         before ? train_inherit(train, before, err)
                : train_clone(train, &train_thresholds, LESSONS, &rl_clone_default, &report, err);
-    if (result == 0 && learn_rounds(train, err) == 0)
+    if (result == 0 && app_learn(train, err) == 0)
         return train;
     train_free(train);
     return NULL;
@@ -103,7 +103,7 @@ static struct train *bootstrap(struct experiment_run *run, const struct app *app
     if (look_at(app, seed, &sight, err) < 0)
         return NULL;
     struct train *offline = learn_offline(run, &sight, NULL, err);
-    struct train *online = offline ? make_train(app, 1, episodes, true, seed, err) : NULL;
+    struct train *online = offline ? app_train(app, 1, episodes, true, seed, err) : NULL;
     if (online && train_inherit(online, offline, err) < 0) {
         train_free(online);
         online = NULL;
@@ -139,7 +139,7 @@ static int compare_early(struct experiment_run *run, const struct app *app, stru
     train_free(train);
     if (result < 0)
         return -1;
-    train = make_train(app, 1, count, false, run->seed, err);
+    train = app_train(app, 1, count, false, run->seed, err);
     result = train ? learn_early(train, none, count, err) : -1;
     train_free(train);
     return result;
@@ -304,7 +304,7 @@ static int serve_app(struct experiment_run *run, const struct app *app, struct s
     struct sums sums = {0};
     struct server s = {0};
     struct train *train = bootstrap(run, app, run_episodes(run, PRACTICE, 2), run->seed, err);
-    int result = train && learn_rounds(train, err) == 0 ? 0 : -1;
+    int result = train && app_learn(train, err) == 0 ? 0 : -1;
     if (result == 0)
         result = rl_drift_init(&s.drift, &rl_drift_default, err);
     s.policy = train;

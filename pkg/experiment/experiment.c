@@ -9,8 +9,17 @@
 #include "base/parallel.h"
 
 static const struct experiment *const all[] = {
-    &experiment_mp3,    &experiment_srl_isolation, &experiment_srl_multitenant, &experiment_mappo,
-    &experiment_simppo, &experiment_faasrm,        &experiment_aware,           NULL,
+    &experiment_mp3,
+    &experiment_srl_isolation,
+    &experiment_srl_multitenant,
+    &experiment_mappo,
+    &experiment_simppo,
+    &experiment_faasrm,
+    &experiment_aware,
+    &experiment_ppo_aware,
+    &experiment_ppo_simppo,
+    &experiment_ppo_faasrm,
+    NULL,
 };
 
 const struct experiment *experiment(size_t i)
@@ -274,7 +283,8 @@ static void run_one(void *arg, size_t i)
                                  .effort = r->config->effort,
                                  .result = r,
                                  .index = i,
-                                 .threads = threads > 1 ? threads : 1};
+                                 .threads = threads > 1 ? threads : 1,
+                                 .policy = r->config->policy};
     if (run_progress(&run, 0, &err) < 0 || r->experiment->run(&run, &err) < 0)
         fail(r, i, &err);
     else if (run_progress(&run, 1, &err) < 0)

@@ -32,6 +32,7 @@ struct experiment_line { /* of the plot; lines of a panel stand side by side */
 };
 
 struct experiment_run;
+struct rl_checkpoint;
 struct experiment {
     const char *name, *title;
     const char *document; /* "MA-PPO (EuroMLSys '22), sections 5 and 6" */
@@ -44,6 +45,7 @@ struct experiment {
     /* All of it for one seed. */
     int (*run)(struct experiment_run *run, struct error *err);
     size_t headline; /* the row that says most, for an overview; else the first */
+    bool by_policy;  /* the recommender ppo decides, by the policy of the config */
 };
 /* The i-th one; NULL behind the last. */
 const struct experiment *experiment(size_t i);
@@ -56,6 +58,7 @@ struct experiment_config {
     uint64_t seed;  /* the first; the others follow it */
     size_t threads; /* for seeds first, then for each of them */
     double effort;  /* 1: as documented; 0.1: a tenth of the episodes, to see that it works */
+    const struct rl_checkpoint *policy; /* of the recommender ppo; NULL: its core alone */
     /* May be NULL. share: of all that is to be done; one call at a time though in any thread;
      * false: end here. */
     bool (*on_progress)(void *arg, double share);

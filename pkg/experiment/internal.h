@@ -10,8 +10,9 @@ struct experiment_run { /* one seed of one experiment */
     uint64_t seed;
     double effort;
     struct experiment_result *result;
-    size_t index;   /* of the seed */
-    size_t threads; /* that it may use; figures do not depend on them */
+    size_t index;                       /* of the seed */
+    size_t threads;                     /* that it may use; figures do not depend on them */
+    const struct rl_checkpoint *policy; /* as in the config */
 };
 
 /* A number of episodes by the effort that is asked for, at least `least`. */
@@ -33,5 +34,8 @@ extern const struct experiment experiment_mappo;           /* mappo.c */
 extern const struct experiment experiment_simppo;          /* simppo.c */
 extern const struct experiment experiment_faasrm;          /* faasrm.c */
 extern const struct experiment experiment_aware;           /* aware.c */
+extern const struct experiment experiment_ppo_aware;       /* ppo_aware.c */
+extern const struct experiment experiment_ppo_simppo;      /* ppo_simppo.c */
+extern const struct experiment experiment_ppo_faasrm;      /* ppo_faasrm.c */
 
 #endif

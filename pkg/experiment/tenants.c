@@ -8,12 +8,12 @@
 const char *const tenant_names[TENANT_KINDS] = {"base64", "primes", "markdown2html",
                                                 "sentiment-analysis", "image-resize"};
 
-static const char *const workloads[TENANT_KINDS] = {
-    "poisson:rate=6,span=1000,demand=35,p99=60",
-    "diurnal:rate=4,amplitude=0.6,period=500,span=1000,demand=110,p99=180",
-    "poisson:rate=5,span=1000,demand=75,p99=120",
-    "diurnal:rate=0.8,amplitude=0.6,period=1000,span=1000,demand=500,p99=800",
-    "bursty:rate=4,burst=2,every=250,length=50,span=1000,demand=65,p99=105",
+const char *const tenant_workloads[TENANT_KINDS] = {
+    "poisson:rate=6,demand=35,p99=60",
+    "diurnal:rate=4,amplitude=0.6,period=500,demand=110,p99=180",
+    "poisson:rate=5,demand=75,p99=120",
+    "diurnal:rate=0.8,amplitude=0.6,period=1000,demand=500,p99=800",
+    "bursty:rate=4,burst=2,every=250,length=50,demand=65,p99=105",
 };
 
 /* --- the platform ---------------------------------------------------------------------------- */
@@ -24,13 +24,15 @@ static int set_world(const struct tenants *t, struct sim_config *world, struct e
                                            {"shuffle", "2"},
                                            {"node_cores", "3.5"},
                                            {"max_replicas", "16"}};
-    char text[32];
+    char text[128];
     for (size_t i = 0; i < ARRAY_LEN(alike); i++)
         if (sim_config_set(world, alike[i][0], alike[i][1], err) < 0)
             return -1;
-    for (size_t i = 0; i < TENANT_KINDS; i++)
-        if (sim_config_set(world, "trace", workloads[i], err) < 0)
+    for (size_t i = 0; i < TENANT_KINDS; i++) {
+        snprintf(text, sizeof(text), "%s,span=1000", tenant_workloads[i]);
+        if (sim_config_set(world, "trace", text, err) < 0)
             return -1;
+    }
     snprintf(text, sizeof(text), "%zu", t->functions);
     if (sim_config_set(world, "functions", text, err) < 0)
         return -1;

@@ -8,6 +8,7 @@
 
 #define TENANT_KINDS 5
 extern const char *const tenant_names[TENANT_KINDS];
+extern const char *const tenant_workloads[TENANT_KINDS]; /* as trace_open reads them */
 
 /* --- the platform ---------------------------------------------------------------------------- */
 struct tenants {

@@ -97,6 +97,20 @@ def test_results_depend_on_the_seed_alone(tmp_path, written):
     assert one == two
 
 
+def test_ppo_decides_by_a_policy_or_by_its_core(tmp_path):
+    """The policy counts where ppo decides: a file that is none is refused there, and is nobody's business elsewhere."""
+    core, bad = tmp_path / "core", tmp_path / "bad"
+    bad.write_text("no policy")
+    assert run("policy", "--updates", "1", "--jobs", "1", "--out", core).returncode == 0
+    experiment("ppo-faasrm", *TINY, "--policy", core, "--out", tmp_path / "out")
+    result = json.loads((tmp_path / "out/ppo-faasrm.json").read_text())
+    (row,) = [r for r in result["rows"] if r["what"].startswith("updates of the general policy")]
+    assert row["values"] == [1, 1]
+    refused = run("experiment", "ppo-faasrm", *TINY, "--policy", bad)
+    assert (refused.returncode, refused.stdout) == (1, b"") and f"--policy {bad}: " in refused.stderr.decode()
+    experiment("mp3", *TINY, "--policy", bad)
+
+
 def test_an_interrupt_leaves_files_as_they_were(tmp_path):
     (tmp_path / "mp3.md").write_text("old")
     with subprocess.Popen([MPACTL, "experiment", "mp3", "--effort", "100", "--out", tmp_path],

@@ -304,25 +304,91 @@ static void test_each_experiment_says_what_it_is(void **state)
 }
 
 /* The real thing, as small as it can be. */
+static struct experiment_result *run_small(const struct experiment *e, size_t seeds, size_t threads)
+{
+    struct error err;
+    const struct experiment_config config = {
+        .seeds = seeds, .seed = 7, .threads = threads, .effort = 0.001};
+    struct experiment_result *result = experiment_run(e, &config, &err);
+    if (result == NULL)
+        fail_msg("%s", err.message);
+    return result;
+}
+
 static void test_figures_do_not_depend_on_threads(void **state)
 {
     (void)state;
     struct experiment_result *results[2];
     const struct experiment *e = experiment_find("mp3");
-    for (size_t i = 0; i < 2; i++) {
-        struct error err;
-        const struct experiment_config config = {
-            .seeds = 2, .seed = 7, .threads = 1 + 3 * i, .effort = 0.001};
-        results[i] = experiment_run(e, &config, &err);
-        if (results[i] == NULL)
-            fail_msg("%s", err.message);
-    }
+    for (size_t i = 0; i < 2; i++)
+        results[i] = run_small(e, 2, 1 + 3 * i);
     for (size_t row = 0; row < e->row_count; row++)
         assert_memory_equal(experiment_values(results[0], row), experiment_values(results[1], row),
                             2 * sizeof(double));
     assert_true(experiment_values(results[0], 0)[0] != experiment_values(results[0], 0)[1]);
     for (size_t i = 0; i < 2; i++)
         experiment_result_free(results[i]);
+}
+
+/* --- with the recommender ppo --- */
+static double mean_of(const struct experiment_result *r, const char *group, const char *what)
+{
+    const struct experiment *e = experiment_of(r);
+    for (size_t i = 0; i < e->row_count; i++)
+        if (strcmp(e->rows[i].group, group) == 0 && strcmp(e->rows[i].what, what) == 0)
+            return experiment_mean(r, i);
+    fail_msg("there is no row %s: %s", group, what);
+    return NAN;
+}
+
+static void assert_within(double is, double low, double high)
+{
+    if (!(is >= low && is <= high))
+        fail_msg("%g is not from %g to %g", is, low, high);
+}
+
+/* Whoever does as users asked for is as fast as with what users asked for, and reserves it; and a
+ * group lends what was asked for, no more, but for the moment of a return. */
+static void test_ppo_in_a_harvest_group(void **state)
+{
+    (void)state;
+    struct experiment_result *r = run_small(experiment_find("ppo-faasrm"), 1, 1);
+    assert_close(
+        mean_of(r, "what ppo decides by", "updates of the general policy; 0: the core alone"),
+        0); /* no policy was given */
+    assert_close(
+        mean_of(r, "request time ÷ that with what users asked for, mean of all requests", "Fixed"),
+        1);
+    const char *reserved = "CPU reserved, of what users asked for";
+    assert_within(mean_of(r, reserved, "Fixed"), 99.999, 100.001);
+    assert_within(mean_of(r, reserved, "ppo in a harvest group"), 1, 100);
+    assert_within(mean_of(r, reserved, "ppo in a harvest group, the most at any time"), 99, 125);
+    assert_within(mean_of(r, "the same, functions whose users asked for too little",
+                          "ppo in a harvest group"),
+                  0.01, 1);
+    experiment_result_free(r);
+}
+
+static void test_ppo_among_many_functions(void **state)
+{
+    (void)state;
+    struct experiment_result *r = run_small(experiment_find("ppo-simppo"), 1, 1);
+    const char *cpu = "CPU reserved by a function", *late = "late requests";
+    assert_within(mean_of(r, cpu, "ppo, 110 functions"), 0.1, 1.4); /* a node has no more */
+    assert_within(mean_of(r, cpu, "ENSURE, 5 functions"), 0.1, 1.4);
+    assert_within(mean_of(r, late, "ppo, each alone"), 0, 10);
+    experiment_result_free(r);
+}
+
+static void test_ppo_in_functions_never_seen(void **state)
+{
+    (void)state;
+    struct experiment_result *r = run_small(experiment_find("ppo-aware"), 1, 1);
+    const char *changing = "a function changes: 600 intervals from then on";
+    assert_within(mean_of(r, changing, "changes that were told"), 0, 100);
+    assert_within(mean_of(r, changing, "3 × slower, told after"), 1, 600);
+    assert_within(mean_of(r, "reward reached in the end", "ppo by the general policy"), 0.5, 1);
+    experiment_result_free(r);
 }
 
 int main(void)
@@ -339,6 +405,9 @@ int main(void)
         cmocka_unit_test(test_it_can_be_ended),
         cmocka_unit_test(test_each_experiment_says_what_it_is),
         cmocka_unit_test(test_figures_do_not_depend_on_threads),
+        cmocka_unit_test(test_ppo_in_a_harvest_group),
+        cmocka_unit_test(test_ppo_among_many_functions),
+        cmocka_unit_test(test_ppo_in_functions_never_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
