@@ -130,7 +130,7 @@ cluster-down: ## end it and leave nothing behind
 
 $(BUILD)/function: $(wildcard tests/functions/*.c tests/functions/*.h) | $(BUILD)/.need-unit
 	@echo "  LD    $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %_test.c,$(filter %.c,$^)) -lmicrohttpd -lm -lpthread
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %_test.c,$(filter %.c,$^)) -lmicrohttpd -ljansson -lm -lpthread
 $(FUNCTION): $(BUILD)/function tools/image.py
 	@tools/image.py --out $@ --name local/function:1 --entrypoint /function --user 65532 --libs \
 	    $<:/function
@@ -150,7 +150,7 @@ $(BUILD)/test/%: $(BUILD)/obj/tests/unit/%.o $(LIB) | $(BUILD)/.need-unit
 $(BUILD)/test/functions_test: $(wildcard tests/functions/*.c tests/functions/*.h) | $(BUILD)/.need-unit
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/server.c,$(filter %.c,$^)) -lcmocka -lm
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter-out %/server.c,$(filter %.c,$^)) -lcmocka -ljansson -lm
 .PRECIOUS: $(BUILD)/obj/tests/unit/%.o
 $(TESTS:%=$(BUILD)/obj/tests/unit/%.o): | $(BUILD)/.need-unit
 

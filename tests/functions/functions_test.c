@@ -2,10 +2,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "action.h"
+#include "events.h"
 #include "functions.h"
 #include "workloads.h"
 
@@ -174,6 +177,54 @@ static void workloads_take_least_work(void **state)
     }
 }
 
+/* --- OpenWhisk ----------------------------------------------------------------------------------
+ */
+static void assert_answer(struct answer answer, unsigned status, const char *part)
+{
+    assert_int_equal(answer.status, status);
+    assert_non_null(strstr(answer.json, part));
+    free(answer.json);
+}
+
+#define GIVE(function, body) function(body, strlen(body))
+
+static void an_action_is_initialised_once_and_run(void **state)
+{
+    (void)state;
+    assert_answer(GIVE(action_run, "{\"value\":{}}"), 500, "not initialised");
+    assert_answer(GIVE(action_init, "{\"value\":{\"code\":\"x\"}}"), 502, "name of a function");
+    assert_answer(GIVE(action_init, "not JSON"), 502, "name of a function");
+    assert_answer(GIVE(action_init, "{\"value\":{\"name\":\"hello\",\"code\":\"primes\"}}"), 200,
+                  "\"ok\":true");
+    assert_answer(GIVE(action_init, "{\"value\":{\"code\":\"primes\"}}"), 403, "already");
+    assert_answer(GIVE(action_run, "{\"value\":{\"n\":10},\"namespace\":\"guest\"}"), 200,
+                  "\"result\":4.0");
+    assert_answer(GIVE(action_run, "{\"value\":{\"n\":0}}"), 502, "in bounds");
+    assert_answer(GIVE(action_run, "{}"), 502, "must be an object");
+}
+
+static void activations_are_told_to_prometheus(void **state)
+{
+    char *text = NULL;
+    size_t length;
+    (void)state;
+    assert_true(events_activation("guest", "me", "pkg/hello", 0.03));
+    assert_true(events_activation("guest", "me", "pkg/hello", 20));
+    assert_false(events_activation("a\"b", "me", "hello", 1));
+    FILE *out = open_memstream(&text, &length);
+    events_render(out);
+    fclose(out);
+#define SERIES "{namespace=\"guest\",initiator=\"me\",action=\"pkg/hello\""
+    assert_non_null(
+        strstr(text, "openwhisk_action_duration_seconds_bucket" SERIES ",le=\"0.025\"} 0\n"));
+    assert_non_null(
+        strstr(text, "openwhisk_action_duration_seconds_bucket" SERIES ",le=\"0.05\"} 1\n"));
+    assert_non_null(
+        strstr(text, "openwhisk_action_duration_seconds_bucket" SERIES ",le=\"+Inf\"} 2\n"));
+    assert_non_null(strstr(text, "openwhisk_action_duration_seconds_count" SERIES "} 2\n"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +241,8 @@ int main(void)
         cmocka_unit_test(gradient_is_sampled_at_pixel_centres),
         cmocka_unit_test(single_pixel_can_be_source_and_target),
         cmocka_unit_test(workloads_take_least_work),
+        cmocka_unit_test(an_action_is_initialised_once_and_run),
+        cmocka_unit_test(activations_are_told_to_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

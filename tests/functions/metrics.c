@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "events.h"
 #include "workloads.h"
 
 static const double bounds[] = {.001, .0025, .005, .01, .025, .05, .075, .1,  .15, .2,
@@ -105,5 +106,6 @@ char *metrics_render(size_t *length)
     pthread_mutex_lock(&lock);
     render_all(out);
     pthread_mutex_unlock(&lock);
+    events_render(out);
     return fclose(out) == 0 ? text : NULL;
 }

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "action.h"
+#include "events.h"
 #include "metrics.h"
 #include "workloads.h"
 
@@ -25,6 +27,7 @@ enum {
     STACK_BYTES = 128 * 1024,
     CONNECTION_BYTES = 8 * 1024,
     IDLE_SECONDS = 10,
+    BODY_BYTES = 64 * 1024,
     DRAIN_SECONDS = 20, /* less than the 30 s that Kubernetes waits by default */
 };
 
@@ -162,6 +165,64 @@ static enum MHD_Result call(struct MHD_Connection *connection, const struct work
     return result;
 }
 
+/* --- OpenWhisk ------------------------------------------------------------------------------ */
+struct request {
+    size_t length;
+    bool too_long;
+    char body[BODY_BYTES];
+};
+
+static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer answer)
+{
+    if (answer.json == NULL)
+        return send_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory\n");
+    return send_response(
+        connection, answer.status, "application/json",
+        MHD_create_response_from_buffer(strlen(answer.json), answer.json, MHD_RESPMEM_MUST_FREE));
+}
+
+static const char *argument(struct MHD_Connection *connection, const char *name)
+{
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+    return text != NULL ? text : "";
+}
+
+static enum MHD_Result take_event(struct MHD_Connection *connection)
+{
+    char *end;
+    const char *text = argument(connection, "seconds");
+    double seconds = strtod(text, &end);
+    if (*text == '\0' || *end != '\0' || !(seconds >= 0) ||
+        !events_activation(argument(connection, "namespace"), argument(connection, "initiator"),
+                           argument(connection, "action"), seconds))
+        return send_text(connection, MHD_HTTP_BAD_REQUEST, "no such activation can be\n");
+    return send_text(connection, MHD_HTTP_OK, "ok\n");
+}
+
+static enum MHD_Result run_action(struct MHD_Connection *connection, const struct request *request,
+                                  const struct options *options)
+{
+    if (!metrics_enter(options->max_in_flight))
+        return send_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many calls in flight\n");
+    enum MHD_Result result = send_answer(connection, action_run(request->body, request->length));
+    metrics_leave();
+    return result;
+}
+
+static enum MHD_Result route_post(struct MHD_Connection *connection, const char *path,
+                                  const struct request *request, const struct options *options)
+{
+    if (request->too_long)
+        return send_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too long\n");
+    if (strcmp(path, "/init") == 0)
+        return send_answer(connection, action_init(request->body, request->length));
+    if (strcmp(path, "/run") == 0)
+        return run_action(connection, request, options);
+    if (strcmp(path, "/event") == 0)
+        return take_event(connection);
+    return send_text(connection, MHD_HTTP_NOT_FOUND, "neither /init nor /run nor /event\n");
+}
+
 static enum MHD_Result route(struct MHD_Connection *connection, const char *path,
                              const struct options *options)
 {
@@ -176,32 +237,61 @@ static enum MHD_Result route(struct MHD_Connection *connection, const char *path
     return send_text(connection, MHD_HTTP_NOT_FOUND, "no such function\n");
 }
 
+static struct request without_body;
+
+static void forget(void *arg, struct MHD_Connection *connection, void **state,
+                   enum MHD_RequestTerminationCode why)
+{
+    (void)arg, (void)connection, (void)why;
+    if (*state != &without_body)
+        free(*state);
+}
+
+static void take_part(struct request *request, const char *data, size_t length)
+{
+    if (length > sizeof(request->body) - request->length) {
+        request->too_long = true;
+        return;
+    }
+    memcpy(request->body + request->length, data, length);
+    request->length += length;
+}
+
 static enum MHD_Result handle(void *options, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **state)
 {
-    (void)version, (void)upload;
+    bool post = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
+    (void)version;
 
     /* MHD calls once for the headers, once for each part of a body, and once at the end. */
-    if (*state == NULL || *upload_size > 0) {
-        *state = connection;
+    if (*state == NULL) {
+        *state = post ? calloc(1, sizeof(struct request)) : &without_body;
+        return *state != NULL ? MHD_YES : MHD_NO;
+    }
+    if (*upload_size > 0) {
+        if (post)
+            take_part(*state, upload, *upload_size);
         *upload_size = 0;
         return MHD_YES;
     }
+    if (post)
+        return route_post(connection, path, *state, options);
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is allowed\n");
+        return send_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                         "only GET and POST are allowed\n");
     return route(connection, path, options);
 }
 
 static struct MHD_Daemon *start(struct options *options)
 {
-    return MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
-                                MHD_USE_POLL | MHD_USE_ITC,
-                            (uint16_t)options->port, NULL, NULL, handle, options,
-                            MHD_OPTION_CONNECTION_LIMIT, options->max_in_flight + SPARE_CONNECTIONS,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL |
+            MHD_USE_ITC,
+        (uint16_t)options->port, NULL, NULL, handle, options, MHD_OPTION_NOTIFY_COMPLETED, forget,
+        NULL, MHD_OPTION_CONNECTION_LIMIT, options->max_in_flight + SPARE_CONNECTIONS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
 }
 
 static unsigned open_connections(struct MHD_Daemon *daemon)
