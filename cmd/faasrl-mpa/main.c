@@ -139,7 +139,7 @@ static int connect_prometheus(struct program *p, const struct options *o, struct
         return -1;
     struct observe_options observe = {
         .templates = {o->query_latency, o->query_cpu, o->query_throttled, o->query_memory,
-                      o->query_proxy},
+                      o->query_proxy, o->query_openwhisk},
         .namespaces = o->namespaces.items,
         .window_s = o->window_s,
     };

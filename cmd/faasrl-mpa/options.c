@@ -41,6 +41,8 @@ static const struct args_option table[] = {
      "PromQL for bytes of memory used, likewise"},
     {"query-proxy", ARGS_TEXT, AT(query_proxy), NULL, 0, 0, NULL,
      "PromQL for latency buckets of Knative's queue-proxies, as query-latency"},
+    {"query-openwhisk", ARGS_TEXT, AT(query_openwhisk), NULL, 0, 0, NULL,
+     "PromQL for latency buckets of OpenWhisk's actions by namespace, initiator, action, le"},
     {"interval", ARGS_DURATION, AT(interval_s), "15s", 0.5, 3600, NULL, "time between decisions"},
     {"window", ARGS_DURATION, AT(window_s), "1m", 1, 3600, NULL, "how far back rates look"},
     {"status-interval", ARGS_DURATION, AT(status_interval_s), "15s", 0.5, 3600, NULL,

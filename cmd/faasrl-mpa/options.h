@@ -12,7 +12,8 @@ struct options {
     const char *prometheus_token_file, *prometheus_user_file, *prometheus_password_file;
     bool prometheus_insecure;
     double prometheus_timeout_s;
-    const char *query_latency, *query_cpu, *query_throttled, *query_memory, *query_proxy;
+    const char *query_latency, *query_cpu, *query_throttled, *query_memory, *query_proxy,
+        *query_openwhisk;
     double interval_s, window_s, status_interval_s, history_s;
     double default_cpu_utilization;
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;

@@ -50,6 +50,10 @@ struct api_container { /* constraints.container[]; name "*" is for those not nam
 
 struct api_spec {
     char *target_api_version, *target_kind, *target_name;
+    bool is_action; /* of OpenWhisk, whose own are replicas and memory */
+    struct {
+        const char *reason, *message;
+    } unsupported; /* what was asked for and is left out all the same; reason NULL: nothing */
     double latency_percentile; /* 99 */
     int64_t latency_target_us; /* 0: no latency goal */
     char *latency_query;       /* an own query for latency, NULL: the installation's */
@@ -97,7 +101,8 @@ void api_clear(struct api_mpa *mpa);
 /* The installation's goal for cpu, in per cent, where the MPA states none. */
 void api_use_default_utilization(struct api_spec *spec, int32_t per_cent);
 /* The policy for a container by name: its own, else "*", else a built-in one without bounds. Hands
- * off, whatever the spec says, for the container that Knative puts before a function. */
+ * off, whatever the spec says, for the container that Knative puts before a function, and for all
+ * that stand beside an action of OpenWhisk. */
 #define API_QUEUE_PROXY "queue-proxy"
 const struct api_container *api_container_policy(const struct api_spec *spec, const char *name);
 const char *api_mode_name(enum api_mode mode);

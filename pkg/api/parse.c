@@ -1,4 +1,5 @@
 /* A valid object into its struct, with the defaults of a spec that leaves things out. */
+#include "kube/kube.h"
 #include "schema.h"
 
 #include <string.h>
@@ -186,6 +187,28 @@ static enum api_mode parse_mode(const json_t *policy)
     return member_is(policy, "updateMode", "Initial") ? API_MODE_INITIAL : API_MODE_AUTO;
 }
 
+/* OpenWhisk makes as many pods of an action as its load needs, and keeps account of their memory.
+ */
+static void leave_to_openwhisk(const json_t *global, struct api_spec *spec)
+{
+    if (spec->controls[API_MEMORY]) {
+        spec->unsupported.reason = "MemoryUnsupported";
+        spec->unsupported.message =
+            "OpenWhisk keeps account of the memory of its actions: it is left "
+            "as it is, and only CPU is set; take memory out of "
+            "containerControlledResources";
+    }
+    if (api_member(global, "maxReplicas") || spec->min_replicas > 1) {
+        spec->unsupported.reason = "ReplicasUnsupported";
+        spec->unsupported.message = "OpenWhisk makes as many pods of an action as its load needs: "
+                                    "replicas cannot be set, and only CPU is; take minReplicas and "
+                                    "maxReplicas out of constraints.global";
+    }
+    spec->controls[API_MEMORY] = false;
+    spec->min_replicas = 1;
+    spec->max_replicas = API_MAX_REPLICAS;
+}
+
 static int parse_spec(const json_t *json, struct api_spec *spec, struct error *err)
 {
     const json_t *target = api_member(json, "scaleTargetRef");
@@ -200,6 +223,9 @@ static int parse_spec(const json_t *json, struct api_spec *spec, struct error *e
     if (!spec->recommender)
         spec->recommender = xstrdup(DEFAULT_RECOMMENDER);
     parse_constraints(api_member(json, "constraints"), spec);
+    spec->is_action = api_is_action(target);
+    if (spec->is_action)
+        leave_to_openwhisk(api_member(api_member(json, "constraints"), "global"), spec);
     return parse_goals(api_member(json, "goals"), spec, err);
 }
 
@@ -266,6 +292,8 @@ const struct api_container *api_container_policy(const struct api_spec *spec, co
 
     if (strcmp(name, API_QUEUE_PROXY) == 0 && spec->target_api_version &&
         strncmp(spec->target_api_version, "serving.knative.dev/", 20) == 0)
+        return &hands_off;
+    if (spec->is_action && strcmp(name, KUBE_ACTION_CONTAINER) != 0)
         return &hands_off;
     for (size_t i = 0; i < spec->container_count; i++) {
         if (strcmp(spec->containers[i].name, name) == 0)

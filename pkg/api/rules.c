@@ -11,6 +11,7 @@
 #define MAX_CPU_MILLI   (INT64_C(10000) * 1000)
 #define MAX_MEMORY      (INT64_C(64) << 40)
 #define MAX_AMOUNT_TEXT 24
+#define MAX_TARGET_NAME 253
 
 /* --- scanning ------------------------------------------------------------------------------- */
 static size_t span_digits(const char *text)
@@ -250,6 +251,41 @@ int64_t api_amount(const json_t *value, enum api_resource resource)
 }
 
 /* --- rules ---------------------------------------------------------------------------------- */
+bool api_is_action(const json_t *target)
+{
+    return strcmp(json_str(api_member(target, "apiVersion")), KUBE_OPENWHISK) == 0 &&
+           strcmp(json_str(api_member(target, "kind")), KUBE_ACTION) == 0;
+}
+
+/* Kubernetes' names are not OpenWhisk's. */
+void rule_target(struct check *check, const json_t *target)
+{
+    struct kube_action action;
+    struct error err = {0};
+    const json_t *member = api_member(target, "name");
+    const char *name = json_str(member), *wanted = format_subdomain(name);
+
+    if (!json_is_string(member))
+        return;
+    if (!api_is_action(target) && wanted)
+        check_error(check, ".name", "\"%.63s\" %s", name, wanted);
+    else if (api_is_action(target) && strlen(name) > MAX_TARGET_NAME)
+        check_error(check, ".name", "has more than %d characters", MAX_TARGET_NAME);
+    else if (api_is_action(target) && kube_action_parse(name, &action, &err) < 0)
+        check_error(check, ".name", "%s", err.message);
+}
+
+/* An action has as many pods as OpenWhisk makes. */
+void rule_spec(struct check *check, const json_t *spec)
+{
+    const json_t *constraints = api_member(spec, "constraints");
+    const json_t *global = api_member(constraints, "global");
+
+    if (json_is_object(constraints) && !api_is_action(api_member(spec, "scaleTargetRef")) &&
+        (!global || json_is_object(global)) && !api_member(global, "maxReplicas"))
+        check_error(check, ".constraints.global.maxReplicas", "is required");
+}
+
 void rule_goals(struct check *check, const json_t *goals)
 {
     if (json_is_object(goals) && !api_member(goals, "latency") &&

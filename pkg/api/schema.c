@@ -21,7 +21,7 @@ static const char *const update_modes[] = {"Off", "Initial", "Auto", NULL};
 static const struct field target_ref[] = {
     {.name = "apiVersion", .type = FIELD_STRING, .required = true, .format = format_api_version},
     {.name = "kind", .type = FIELD_STRING, .required = true, .format = format_kind},
-    {.name = "name", .type = FIELD_STRING, .required = true, .format = format_subdomain},
+    {.name = "name", .type = FIELD_STRING, .required = true},
     END,
 };
 
@@ -107,11 +107,7 @@ static const struct field behavior[] = {
 
 static const struct field global[] = {
     {.name = "minReplicas", .type = FIELD_INTEGER, .min = 1, .max = API_MAX_REPLICAS},
-    {.name = "maxReplicas",
-     .type = FIELD_INTEGER,
-     .required = true,
-     .min = 1,
-     .max = API_MAX_REPLICAS},
+    {.name = "maxReplicas", .type = FIELD_INTEGER, .min = 1, .max = API_MAX_REPLICAS},
     {.name = "behavior", .type = FIELD_OBJECT, .members = behavior},
     END,
 };
@@ -140,11 +136,7 @@ static const struct field container = {.type = FIELD_OBJECT, .members = containe
 static const struct field resource_name = {.type = FIELD_STRING, .values = api_resource_names};
 
 static const struct field constraints[] = {
-    {.name = "global",
-     .type = FIELD_OBJECT,
-     .required = true,
-     .members = global,
-     .rule = rule_global},
+    {.name = "global", .type = FIELD_OBJECT, .members = global, .rule = rule_global},
     {.name = "containerControlledResources",
      .type = FIELD_LIST,
      .max = API_RESOURCE_COUNT,
@@ -172,7 +164,11 @@ static const struct field recommender_members[] = {
 static const struct field recommender = {.type = FIELD_OBJECT, .members = recommender_members};
 
 static const struct field spec[] = {
-    {.name = "scaleTargetRef", .type = FIELD_OBJECT, .required = true, .members = target_ref},
+    {.name = "scaleTargetRef",
+     .type = FIELD_OBJECT,
+     .required = true,
+     .members = target_ref,
+     .rule = rule_target},
     {.name = "goals", .type = FIELD_OBJECT, .required = true, .members = goals, .rule = rule_goals},
     {.name = "constraints", .type = FIELD_OBJECT, .required = true, .members = constraints},
     {.name = "policy", .type = FIELD_OBJECT, .members = update_policy},
@@ -207,7 +203,7 @@ static const struct field manifest[] = {
      .format = format_own_api_version},
     {.name = "kind", .type = FIELD_STRING, .required = true, .format = format_own_kind},
     {.name = "metadata", .type = FIELD_OBJECT, .required = true, .members = metadata},
-    {.name = "spec", .type = FIELD_OBJECT, .required = true, .members = spec},
+    {.name = "spec", .type = FIELD_OBJECT, .required = true, .members = spec, .rule = rule_spec},
     {.name = "status"}, /* the API server drops what a manifest says here */
     END,
 };

@@ -57,6 +57,8 @@ const char *format_cpu(const char *text);
 const char *format_memory(const char *text);
 const char *format_any_amount(const char *text);
 
+void rule_target(struct check *check, const json_t *target);
+void rule_spec(struct check *check, const json_t *spec);
 void rule_goals(struct check *check, const json_t *goals);
 void rule_metric(struct check *check, const json_t *metric);
 void rule_metric_source(struct check *check, const json_t *source);
@@ -65,6 +67,9 @@ void rule_global(struct check *check, const json_t *global);
 void rule_unique(struct check *check, const json_t *list);
 void rule_unique_names(struct check *check, const json_t *list);
 void rule_requests(struct check *check, const json_t *requests);
+
+/* Whether a scaleTargetRef is an action of OpenWhisk. */
+bool api_is_action(const json_t *target);
 
 /* --- values ----------------------------------------------------------------------------------
  */

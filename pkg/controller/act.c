@@ -89,8 +89,9 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
         return; /* it is told already; pods are on their way back */
     e->capped_until_ms = now_ms + CAP_MS;
     e->infeasible = report->infeasible;
-    snprintf(e->cap_message, sizeof(e->cap_message), "%s; growth goes to replicas for %d minutes",
-             report->message, CAP_MS / 60000);
+    snprintf(e->cap_message, sizeof(e->cap_message), "%s; %s for %d minutes", report->message,
+             e->mpa.spec.is_action ? "pods keep what they have" : "growth goes to replicas",
+             CAP_MS / 60000);
     metrics_count(e->controller->report.resizes, 1,
                   METRICS_LABELS(report->infeasible ? "infeasible" : "deferred"));
     entry_event(e, true, report->infeasible ? "ResizeInfeasible" : "ResizeDeferred", "%s",

@@ -40,6 +40,8 @@ static void ask_own_queries(struct controller *c)
         struct entry *e = value;
         if (!e->invalid && strcmp(e->mpa.spec.target_api_version, KUBE_KNATIVE) == 0)
             observe_want_proxies(c->observe);
+        if (!e->invalid && e->mpa.spec.is_action)
+            observe_want_action(c->observe, e->mpa.spec.target_name);
         if (e->invalid || e->mpa.spec.latency_query == NULL)
             continue;
         const struct kube_workload *workload;

@@ -50,7 +50,11 @@ static bool check_spec(struct round *r)
         say(r, API_COND_CONFIG_UNSUPPORTED, true, "InvalidSpec", "%s", r->entry->invalid);
         return false;
     }
-    say(r, API_COND_CONFIG_UNSUPPORTED, false, "Supported", "the spec can be followed");
+    if (mpa->spec.unsupported.reason) /* the rest is followed */
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, mpa->spec.unsupported.reason, "%s",
+            mpa->spec.unsupported.message);
+    else
+        say(r, API_COND_CONFIG_UNSUPPORTED, false, "Supported", "the spec can be followed");
     return true;
 }
 
@@ -64,7 +68,10 @@ static void tell_why_not(struct round *r)
         say(r, API_COND_CONFIG_UNSUPPORTED, true, "UnsupportedTarget", "%s", err.message);
     else
         say(r, API_COND_ABLE_TO_SCALE, false,
-            err.code == ERROR_BUSY ? REASON_LOOKING_UP : "FailedGetScale", "%s", err.message);
+            err.code == ERROR_BUSY       ? REASON_LOOKING_UP
+            : err.code == ERROR_CONFLICT ? "AmbiguousTarget"
+                                         : "FailedGetScale",
+            "%s", err.message);
 }
 
 static bool find_target(struct round *r)
@@ -96,6 +103,27 @@ static bool refuse_owned(struct round *r, const char *kind, const char *name)
     return r->entry->mpa.spec.mode == API_MODE_OFF;
 }
 
+static bool may_act(const struct entry *e)
+{
+    return e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
+}
+
+/* There is no pod. Those that a platform makes for the next request get the size decided before. */
+static bool rest(struct round *r)
+{
+    bool action = kube_is_action(r->workload);
+    if (action)
+        r->entry->may_act = may_act(r->entry);
+    if (action || kube_is_knative(r->workload))
+        say(r, API_COND_SCALING_ACTIVE, true, "ScaledToZero",
+            "no requests: %s has ended the last pod, and makes one for the next request",
+            action ? "OpenWhisk" : "Knative");
+    else
+        say(r, API_COND_SCALING_ACTIVE, false, "ScalingDisabled",
+            "the target was set to 0 replicas by hand: left so until it has some");
+    return false;
+}
+
 static bool check_alone(struct round *r)
 {
     const struct entry *e = r->entry;
@@ -113,14 +141,28 @@ static bool check_alone(struct round *r)
         return refuse_owned(r, r->workload->owner_kind, r->workload->owner_name);
     say(r, API_COND_ABLE_TO_SCALE, true, "SucceededGetScale", "%s %s has %d replica(s)",
         r->workload->kind, r->workload->name, r->workload->replicas_wanted);
-    if (r->workload->replicas_wanted == 0 && kube_is_knative(r->workload)) {
-        say(r, API_COND_SCALING_ACTIVE, true, "ScaledToZero",
-            "no requests: Knative has ended the last pod, and makes one for the next request");
-        return false;
-    }
-    if (r->workload->replicas_wanted == 0) {
-        say(r, API_COND_SCALING_ACTIVE, false, "ScalingDisabled",
-            "the target was set to 0 replicas by hand: left so until it has some");
+    return r->workload->replicas_wanted > 0 || rest(r);
+}
+
+static bool has_cpu(const struct kube_pod *pod)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (strcmp(pod->containers[i].name, KUBE_ACTION_CONTAINER) == 0)
+            return pod->containers[i].requests.cpu_milli != KUBE_ABSENT;
+    return false;
+}
+
+/* OpenWhisk gives pods CPU only where it is told to. */
+static bool check_cpu(struct round *r)
+{
+    for (size_t i = 0; kube_is_action(r->workload) && i < r->pod_count; i++) {
+        const struct kube_pod *pod = r->pods[i];
+        if (has_cpu(pod) || pod->deleting || pod->phase == KUBE_FINISHED)
+            continue;
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, "NoCpuRequest",
+            "pod %s has neither a CPU request nor a limit, so there is nothing to set: turn on "
+            "whisk.kubernetes.cpu-scaling of the invokers (millicpus, memory, max-millicpus)",
+            pod->name);
         return false;
     }
     return true;
@@ -197,7 +239,7 @@ static bool take_external(struct round *r)
         await_external(r->entry);
         return false;
     }
-    if (json_is_integer(replicas))
+    if (json_is_integer(replicas) && !kube_is_action(r->workload))
         r->proposed.replicas = (int)json_integer_value(replicas);
     size_t i;
     const json_t *item;
@@ -401,6 +443,8 @@ static void tell_pending(struct round *r, const struct actuate_report *report)
  * get their share of what is decided already. */
 static void set_replicas(struct round *r)
 {
+    if (kube_is_action(r->workload))
+        return; /* OpenWhisk's own */
     bool platform = kube_is_knative(r->workload);
     bool idle = platform && (r->view.seen.latency_state == LATENCY_NO_TRAFFIC ||
                              r->view.seen.requests_per_s == 0);
@@ -417,7 +461,7 @@ static bool act(struct round *r)
     keep(r, true);
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
-    e->may_act = e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
+    e->may_act = may_act(e);
     learning_guarded(e, &r->decision, r->cpu_capped);
     shadow_add(e, &r->view.seen, &r->proposed);
     if (!e->may_act)
@@ -557,7 +601,8 @@ static void end(struct round *r)
 void entry_decide(struct entry *e)
 {
     static bool (*const steps[])(struct round *) = {
-        check_spec, find_target, check_alone, look, recommend, share_cpu, pass_guard, act,
+        check_spec, find_target, check_alone, check_cpu, look,
+        recommend,  share_cpu,   pass_guard,  act,
     };
     struct round r;
     begin(&r, e);

@@ -51,15 +51,15 @@ void entry_release(struct entry *e)
     free(e);
 }
 
-/* What a platform's own autoscaler was held to is taken back. The workload itself stays as it is. */
+/* What a platform's own autoscaler was held to is taken back. The workload itself stays as it is.
+ */
 static void hand_back(const struct entry *e)
 {
     const struct world *world = &e->controller->world;
     struct error err;
     bool acts = e->mpa.uid && e->mpa.spec.mode != API_MODE_OFF;
-    const struct kube_workload *w = acts && world->hand_back && e->controller->leading
-                                        ? entry_workload(e, &err)
-                                        : NULL;
+    const struct kube_workload *w =
+        acts && world->hand_back && e->controller->leading ? entry_workload(e, &err) : NULL;
     if (w)
         world->hand_back(world->self, w);
 }
@@ -203,16 +203,25 @@ bool entry_choose_recommender(struct entry *e, const char **why_not)
 }
 
 /* --- the target ------------------------------------------------------------------------------ */
+/* Which pods are an action's can be told only once other actions are known. */
 const struct kube_workload *entry_workload(const struct entry *e, struct error *err)
 {
     const struct world *world = &e->controller->world;
+    const struct observe *observe = e->controller->observe;
     const struct api_spec *spec = &e->mpa.spec;
-    return world->workload(world->self,
-                           &(struct kube_target){.api_version = spec->target_api_version,
-                                                 .kind = spec->target_kind,
-                                                 .namespace_ = e->mpa.namespace_,
-                                                 .name = spec->target_name},
-                           err);
+    if (spec->is_action && !observe_knows_actions(observe)) {
+        error_set(err, ERROR_BUSY, "OpenWhisk's actions are being looked up");
+        return NULL;
+    }
+    return world->workload(
+        world->self,
+        &(struct kube_target){
+            .api_version = spec->target_api_version,
+            .kind = spec->target_kind,
+            .namespace_ = e->mpa.namespace_,
+            .name = spec->target_name,
+            .rival = spec->is_action ? observe_action_rival(observe, spec->target_name) : NULL},
+        err);
 }
 
 const struct kube_pod **entry_pods(const struct entry *e, const struct kube_workload **workload,

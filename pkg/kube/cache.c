@@ -10,7 +10,10 @@
 
 enum source_kind { SOURCE_POD, SOURCE_WORKLOAD, SOURCE_SCALER };
 
-#define APPS(kind, plural) {"apps/v1", kind, "/apis/apps/v1", plural}
+#define APPS(kind, plural)                                                                         \
+    {                                                                                              \
+        "apps/v1", kind, "/apis/apps/v1", plural                                                   \
+    }
 static const struct source_type {
     struct kube_resource resource;
     enum source_kind holds;
@@ -76,9 +79,10 @@ struct kube_cache {
     size_t source_count;
     struct table pods, workloads, scalers;
     struct kube_index workload_names;
-    char **namespaces; /* NULL-terminated; empty: all */
+    char **namespaces;          /* NULL-terminated; empty: all */
     struct kube_follow *others; /* workloads of kinds that are not above */
     struct kube_knative *knative;
+    struct kube_openwhisk *openwhisk;
     size_t pod_bytes;
     bool busy, stopped; /* inside a callback; kube_cache_stop was called there */
 };
@@ -127,9 +131,16 @@ static const char *owner_uid_of(const struct record *r)
                    : workload_of(r)->owner_uid;
 }
 
+static uint64_t action_pods_hash(const char *namespace_)
+{
+    return kube_hash(KUBE_OPENWHISK, namespace_, NULL);
+}
+
 /* What by_link is keyed by; 0 for none. */
 static uint64_t link_hash(const struct record *r)
 {
+    if (r->source->type->holds == SOURCE_POD && pod_of(r)->openwhisk)
+        return action_pods_hash(pod_of(r)->namespace_);
     if (r->source->type->holds == SOURCE_SCALER) {
         const struct kube_scaler *s = scaler_of(r);
         return kube_hash(s->namespace_, s->target_kind, s->target_name, NULL);
@@ -371,6 +382,7 @@ struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_o
         .enter = cache_enter, .leave = cache_leave, .on_workload = tell_workload, .arg = cache};
     cache->others = kube_follow_new(kube, cache->namespaces, &listener);
     cache->knative = kube_knative_new(kube, cache->namespaces, &listener);
+    cache->openwhisk = kube_openwhisk_new(cache);
     return cache;
 }
 
@@ -396,6 +408,7 @@ static void cache_free(struct kube_cache *cache)
     kube_index_free(&cache->workload_names);
     kube_follow_free(cache->others);
     kube_knative_free(cache->knative);
+    kube_openwhisk_free(cache->openwhisk);
     for (size_t i = 0; cache->namespaces[i]; i++)
         free(cache->namespaces[i]);
     free(cache->namespaces);
@@ -428,8 +441,8 @@ void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size)
     for (size_t i = 0; i < cache->source_count && *out == '\0'; i++) {
         const struct source *source = &cache->sources[i];
         if (!kube_watch_synced(source->watch))
-            snprintf(out, size, "%s", source->trouble ? source->trouble
-                                                        : source->type->resource.plural);
+            snprintf(out, size, "%s",
+                     source->trouble ? source->trouble : source->type->resource.plural);
     }
 }
 
@@ -456,6 +469,8 @@ const struct kube_workload *kube_cache_workload(const struct kube_cache *cache,
 {
     if (strcmp(t->api_version, KUBE_KNATIVE) == 0)
         return kube_knative_find(cache->knative, t, err);
+    if (strcmp(t->api_version, KUBE_OPENWHISK) == 0)
+        return kube_openwhisk_find(cache->openwhisk, t, err);
     if (!is_built_in(t))
         return kube_follow_find(cache->others, t, err);
     struct kube_node *node =
@@ -505,10 +520,25 @@ static size_t pods_below(const struct kube_cache *cache, const char *owner_uid,
     return count;
 }
 
+const struct kube_pod *kube_cache_next_action_pod(const struct kube_cache *cache,
+                                                  const char *namespace_, struct kube_node **at)
+{
+    *at = *at ? kube_index_next(*at)
+              : kube_index_first(&cache->pods.by_link, action_pods_hash(namespace_));
+    for (; *at; *at = kube_index_next(*at)) {
+        const struct kube_pod *pod = pod_of(BY_LINK(*at));
+        if (pod->openwhisk && strcmp(pod->namespace_, namespace_) == 0)
+            return pod;
+    }
+    return NULL;
+}
+
 size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workload *workload,
                        const struct kube_pod **out, size_t max)
 {
     struct kube_revision all[KUBE_MAX_REVISIONS];
+    if (kube_is_action(workload))
+        return kube_openwhisk_pods(cache->openwhisk, workload, out, max);
     if (!kube_is_knative(workload))
         return pods_below(cache, workload->uid, workload->namespace_, OWNERS_DEEP, out, max, 0);
     size_t pods = 0, count = kube_knative_revisions(cache->knative, workload, all);
@@ -534,6 +564,8 @@ const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
 {
     const char *uid = pod->owner_uid;
     const struct kube_workload *top = NULL;
+    if (pod->openwhisk)
+        return kube_openwhisk_owner(cache->openwhisk, pod);
     for (int depth = 0; depth <= OWNERS_DEEP && *uid; depth++) {
         const struct record *r = record_find(&cache->workloads, uid);
         const struct kube_workload *w = !r        ? kube_follow_uid(cache->others, uid)

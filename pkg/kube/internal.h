@@ -58,8 +58,8 @@ json_t *kube_json_decode(const char *text, size_t len, struct error *err);
  * included, that begins with `headroom` zeroed bytes for the cache's own use; free() the block.
  * NULL when the object is not usable. */
 struct kube_pod *kube_pod_project(const json_t *object, size_t headroom);
-struct kube_workload *
-kube_workload_project(const json_t *object, const struct kube_resource *resource, size_t headroom);
+struct kube_workload *kube_workload_project(const json_t *object,
+                                            const struct kube_resource *resource, size_t headroom);
 struct kube_scaler *kube_scaler_project(const json_t *object, const char *kind, size_t headroom);
 /* The uid of the object, "" when it has none that we can keep. */
 const char *kube_uid(const json_t *object);
@@ -69,7 +69,8 @@ char *kube_pack(char **at, const char *text, size_t len);
 /* As Kubernetes' LabelSelectorAsSelector().String(). NULL when it cannot be told. */
 char *kube_selector_print(const json_t *selector);
 
-/* --- store.c: the objects of one kind, as somebody else's values ------------------------------- */
+/* --- store.c: the objects of one kind, as somebody else's values -------------------------------
+ */
 struct kube_listener {
     void (*enter)(void *arg); /* callbacks begin: our end may be asked for inside, */
     void (*leave)(void *arg); /* and has to wait until here */
@@ -96,7 +97,8 @@ int kube_store_check(const struct kube_store *store, struct error *err);
 void *kube_store_get(const struct kube_store *store, const char *namespace_, const char *name);
 void *kube_store_next(const struct kube_store *store, size_t *at); /* walks all; 0 begins */
 
-/* --- follow.c: kinds that are not built in ----------------------------------------------------- */
+/* --- follow.c: kinds that are not built in -----------------------------------------------------
+ */
 struct kube_follow;
 struct kube_follow *kube_follow_new(struct kube *kube, char *const *namespaces,
                                     const struct kube_listener *listener);
@@ -106,7 +108,8 @@ const struct kube_workload *kube_follow_find(struct kube_follow *follow,
                                              const struct kube_target *target, struct error *err);
 const struct kube_workload *kube_follow_uid(const struct kube_follow *follow, const char *uid);
 
-/* --- knative.c: Knative's Services, Configurations and Revisions ------------------------------- */
+/* --- knative.c: Knative's Services, Configurations and Revisions -------------------------------
+ */
 struct kube_knative;
 struct kube_knative *kube_knative_new(struct kube *kube, char *const *namespaces,
                                       const struct kube_listener *listener);
@@ -119,6 +122,28 @@ size_t kube_knative_revisions(const struct kube_knative *knative,
                               struct kube_revision out[KUBE_MAX_REVISIONS]);
 /* What somebody has asked for that routes to the Revision with this uid, or NULL. */
 const struct kube_workload *kube_knative_uid(const struct kube_knative *knative, const char *uid);
+
+/* --- openwhisk.c: OpenWhisk's actions -----------------------------------------------------------
+ */
+struct kube_openwhisk;
+struct kube_openwhisk *kube_openwhisk_new(const struct kube_cache *cache);
+void kube_openwhisk_free(struct kube_openwhisk *openwhisk);
+/* As kube_cache_workload, kube_cache_pods and kube_cache_owner. */
+const struct kube_workload *kube_openwhisk_find(struct kube_openwhisk *openwhisk,
+                                                const struct kube_target *target,
+                                                struct error *err);
+size_t kube_openwhisk_pods(const struct kube_openwhisk *openwhisk,
+                           const struct kube_workload *workload, const struct kube_pod **out,
+                           size_t max);
+const struct kube_workload *kube_openwhisk_owner(const struct kube_openwhisk *openwhisk,
+                                                 const struct kube_pod *pod);
+
+/* --- cache.c -----------------------------------------------------------------------------------
+ */
+struct kube_node;
+/* Walks the pods of OpenWhisk in a namespace: *at NULL begins, NULL ends. */
+const struct kube_pod *kube_cache_next_action_pod(const struct kube_cache *cache,
+                                                  const char *namespace_, struct kube_node **at);
 
 /* --- index.c: hash tables whose links live in the records ------------------------------------- */
 struct kube_node {

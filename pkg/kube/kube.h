@@ -173,6 +173,11 @@ enum kube_resize {
 enum kube_phase { KUBE_PENDING, KUBE_RUNNING, KUBE_FINISHED /* Succeeded or Failed */ };
 enum kube_qos { KUBE_QOS_BEST_EFFORT, KUBE_QOS_BURSTABLE, KUBE_QOS_GUARANTEED };
 
+struct kube_action_pod {       /* what OpenWhisk says of a pod of its own */
+    char *invoker;             /* that made it: "invoker3" */
+    char *namespace_, *action; /* whose it is; NULL: it does not say (yet) */
+};
+
 struct kube_pod {
     char *namespace_, *name;
     char uid[KUBE_UID_SIZE], owner_uid[KUBE_UID_SIZE]; /* owner: the controlling owner, or "" */
@@ -180,7 +185,8 @@ struct kube_pod {
     enum kube_phase phase;
     enum kube_qos qos;
     enum kube_resize resize;
-    char *resize_message; /* the kubelet's words, NULL when none */
+    char *resize_message;              /* the kubelet's words, NULL when none */
+    struct kube_action_pod *openwhisk; /* NULL: it is not of OpenWhisk */
     bool ready, deleting;
     uint16_t container_count;
     struct kube_container
@@ -231,6 +237,7 @@ void kube_cache_awaits(const struct kube_cache *cache, char *out, size_t size);
 const char *kube_cache_trouble(const struct kube_cache *cache);
 struct kube_target { /* how an autoscaler names its workload */
     const char *api_version, *kind, *namespace_, *name;
+    const char *rival; /* of an action: another one whose pods have the same names, or NULL */
 };
 /* A kind that is not of apps/v1 is looked up by discovery when it is first asked for, and followed
  * from then on if it has a /scale. NULL when there is no such workload; err says why:
@@ -264,6 +271,30 @@ struct kube_revision {
 bool kube_is_knative(const struct kube_workload *workload);
 size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_workload *workload,
                             struct kube_revision out[KUBE_MAX_REVISIONS]);
+/* --- of OpenWhisk (openwhisk.c): an action is a workload of bare pods, told by their labels, or by
+ * their names where no label tells and no other action can have them. kube_cache_workload fails
+ * with ERROR_CONFLICT where an action has none but pods that may be another's. */
+#define KUBE_OPENWHISK_GROUP  "openwhisk.apache.org"
+#define KUBE_OPENWHISK        KUBE_OPENWHISK_GROUP "/v1"
+#define KUBE_ACTION           "Action"
+#define KUBE_ACTION_CONTAINER "user-action"
+#define KUBE_ACTION_PART_SIZE 257
+struct kube_action { /* NAMESPACE/ACTION, or NAMESPACE/PACKAGE/ACTION */
+    char namespace_[KUBE_ACTION_PART_SIZE], package[KUBE_ACTION_PART_SIZE],
+        name[KUBE_ACTION_PART_SIZE]; /* package "": the default one */
+};
+int kube_action_parse(const char *text, struct kube_action *out, struct error *err);
+/* What the names of its pods end with: "guest-hello". Two ways for one in a package: OpenWhisk
+ * leaves the package out, and with its scheduler does not. */
+#define KUBE_ACTION_ENDS     2
+#define KUBE_ACTION_END_SIZE (3 * KUBE_ACTION_PART_SIZE)
+size_t kube_action_ends(const struct kube_action *action,
+                        char out[KUBE_ACTION_ENDS][KUBE_ACTION_END_SIZE]);
+/* Of an action on a pod. Doubtful is a name that was cut, is a prewarmed pod's, or can be read in
+ * two ways; by name other actions may claim it still. */
+enum kube_claim { KUBE_CLAIM_NONE, KUBE_CLAIM_DOUBTFUL, KUBE_CLAIM_BY_NAME, KUBE_CLAIM_BY_LABEL };
+enum kube_claim kube_action_claim(const struct kube_action *action, const struct kube_pod *pod);
+bool kube_is_action(const struct kube_workload *workload);
 /* The top-level workload that controls the pod, or NULL. */
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
                                              const struct kube_pod *pod);

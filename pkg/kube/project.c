@@ -178,6 +178,46 @@ static void container_read(struct kube_container *c, const json_t *object, const
     c->memory_resize_restarts = resize_restarts(container, "memory");
 }
 
+/* --- OpenWhisk ---------------------------------------------------------------------------------
+ */
+static const char *label_of(const json_t *object, const char *key)
+{
+    const char *text = json_str(json_path(object, "metadata", "labels", key, NULL));
+    return strlen(text) <= MAX_NAME ? text : "";
+}
+
+/* OpenWhisk's pods belong to nobody: one that has an owner only bears the label. */
+static bool is_action_pod(const json_t *object)
+{
+    return strcmp(label_of(object, "user-action-pod"), "true") == 0 &&
+           !kube_controlling_owner(object);
+}
+
+struct action_labels {
+    const char *invoker, *namespace_, *action;
+};
+
+static struct action_labels action_labels(const json_t *object)
+{
+    return (struct action_labels){label_of(object, "invoker"),
+                                  label_of(object, "openwhisk/namespace"),
+                                  label_of(object, "openwhisk/action")};
+}
+
+static size_t action_size(const struct action_labels *l)
+{
+    return sizeof(struct kube_action_pod) + strlen(l->invoker) + 1 + strlen(l->namespace_) + 1 +
+           strlen(l->action) + 1;
+}
+
+static void action_read(struct kube_action_pod *out, const struct action_labels *l, char **at)
+{
+    bool told = *l->namespace_ && *l->action;
+    out->invoker = kube_pack(at, l->invoker, strlen(l->invoker));
+    out->namespace_ = told ? kube_pack(at, l->namespace_, strlen(l->namespace_)) : NULL;
+    out->action = told ? kube_pack(at, l->action, strlen(l->action)) : NULL;
+}
+
 /* --- one block ------------------------------------------------------------------------------- */
 char *kube_pack(char **at, const char *text, size_t len)
 {
@@ -237,12 +277,22 @@ struct kube_pod *kube_pod_project(const json_t *object, size_t headroom)
     const char *message = "";
     enum kube_resize resize = resize_of(object, &message);
     size_t said = message_len(message);
+    bool action = is_action_pod(object);
+    struct action_labels labels = {0};
+    if (action)
+        labels = action_labels(object);
     size_t fixed = headroom + sizeof(struct kube_pod) + count * sizeof(struct kube_container);
     char *block = xcalloc(1, fixed + strlen(namespace_) + 1 + strlen(name) + 1 +
-                                 names_size(containers, count) + (said ? said + 1 : 0));
+                                 names_size(containers, count) + (said ? said + 1 : 0) +
+                                 (action ? action_size(&labels) : 0));
     struct kube_pod *pod = (struct kube_pod *)(void *)(block + headroom);
     char *at = block + fixed;
 
+    if (action) {
+        pod->openwhisk = (struct kube_action_pod *)(void *)at;
+        at += sizeof(*pod->openwhisk);
+        action_read(pod->openwhisk, &labels, &at);
+    }
     pod_read(pod, object);
     pod->resize = resize;
     pod->namespace_ = kube_pack(&at, namespace_, strlen(namespace_));

@@ -147,15 +147,17 @@ static double throttled(const struct observe *o, const struct observe_view *view
 }
 
 /* --- latency --------------------------------------------------------------------------------- */
+static void miss_latency(struct observe_view *view, const char *why)
+{
+    view->seen.latency_state = LATENCY_MISSING;
+    snprintf(view->latency_trouble, sizeof(view->latency_trouble), "%s", why);
+}
+
 static void read_buckets(struct observe_view *view, struct bucket_set *set)
 {
     struct observation *seen = &view->seen;
-    if (set->count == 0) {
-        seen->latency_state = LATENCY_MISSING;
-        snprintf(view->latency_trouble, sizeof(view->latency_trouble),
-                 "no latency series for these pods");
-        return;
-    }
+    if (set->count == 0)
+        return miss_latency(view, "no latency series for these pods");
     double q_s = prom_quantile(seen->percentile / 100, set->items, set->count);
     seen->requests_per_s = set->items[set->count - 1].count;
     if (isnan(q_s)) {
@@ -185,12 +187,6 @@ static void read_own_value(struct observe_view *view, const struct own_figures *
         snprintf(view->latency_trouble, sizeof(view->latency_trouble), "the MPA's own query %s",
                  own->state == PROM_INF ? "answers infinity" : "has no result");
     }
-}
-
-static void miss_latency(struct observe_view *view, const char *why)
-{
-    view->seen.latency_state = LATENCY_MISSING;
-    snprintf(view->latency_trouble, sizeof(view->latency_trouble), "%s", why);
 }
 
 static void add_own_latency(const struct observe *o, const struct observe_subject *subject,
@@ -227,6 +223,21 @@ static void add_common_latency(const struct observe *o, const struct kube_worklo
     free(set.items);
 }
 
+/* OpenWhisk measures by action, not by pod. */
+static void add_action_latency(const struct observe *o, const char *action,
+                               struct observe_view *view)
+{
+    const struct bucket_set *found = map_get(&o->newest->actions, action);
+    if (o->newest->failure[PROM_ACTION_BUCKETS])
+        return miss_latency(view, o->newest->failure[PROM_ACTION_BUCKETS]);
+    if (!found)
+        return miss_latency(view, "OpenWhisk's user-events have no figures of this action");
+    struct bucket_set set = {0};
+    buckets_merge(&set, found);
+    read_buckets(view, &set);
+    free(set.items);
+}
+
 static void add_latency(const struct observe *o, const struct observe_subject *subject,
                         struct observe_view *view)
 {
@@ -237,6 +248,8 @@ static void add_latency(const struct observe *o, const struct observe_subject *s
     view->seen.late_share = NAN;
     if (spec->latency_query && spec->latency_target_us > 0)
         add_own_latency(o, subject, view);
+    else if (kube_is_action(subject->workload))
+        add_action_latency(o, spec->target_name, view);
     else
         add_common_latency(o, subject->workload, view); /* shown even when there is no goal */
     if (spec->latency_target_us == 0) {
@@ -280,8 +293,10 @@ int observe_build(const struct observe *o, const struct observe_subject *subject
     seen->since_increase_s = subject->since_increase_s;
     seen->latency_window_s = o->window_s;
     seen->replicas_wanted = subject->workload->replicas_wanted;
-    seen->min_replicas = spec->min_replicas;
-    seen->max_replicas = spec->max_replicas;
+    /* OpenWhisk alone makes pods of an action: who decides must not count on any other number. */
+    bool fixed = kube_is_action(subject->workload);
+    seen->min_replicas = fixed ? seen->replicas_wanted : spec->min_replicas;
+    seen->max_replicas = fixed ? seen->replicas_wanted : spec->max_replicas;
     seen->tolerance_up = spec->scale_up.tolerance;
     seen->tolerance_down = spec->scale_down.tolerance;
     add_pods(o, subject, out);

@@ -65,6 +65,7 @@ void observe_free(struct observe *o)
         free(o->queries[m]);
     map_free(&o->own_queries, free);
     map_free(&o->own_mistakes, free);
+    map_free(&o->actions, NULL);
     figures_free(o->newest);
     figures_free(o->coming);
     free(o);
@@ -101,6 +102,11 @@ void observe_add_own(struct observe *o, const struct observe_own_query *own)
 void observe_want_proxies(struct observe *o)
 {
     o->proxies = true;
+}
+
+void observe_want_action(struct observe *o, const char *name)
+{
+    map_put(&o->actions, name, o);
 }
 
 static void take_over(struct observe *o, struct figures *figures)
@@ -143,6 +149,8 @@ static void on_answer(void *arg, const struct prom_result *result, const struct 
         figures_add(o->coming, ask->metric, result);
     else if (o)
         string_set(&o->coming->failure[ask->metric], err->message);
+    if (o && !ask->own_key && ask->metric == PROM_ACTION_BUCKETS && !result)
+        figures_keep_actions(o->coming, o->newest);
     struct pass *pass = ask->pass;
     free(ask->own_key);
     free(ask);
@@ -160,19 +168,28 @@ static void ask_for(struct pass *pass, const char *query, enum prom_metric metri
     prom_query(pass->observe->prom, query, 0, on_answer, ask);
 }
 
+static bool is_wanted(const struct observe *o, enum prom_metric metric)
+{
+    return metric == PROM_PROXY_BUCKETS    ? o->proxies
+           : metric == PROM_ACTION_BUCKETS ? o->actions.count > 0
+                                           : true;
+}
+
 void observe_collect(struct observe *o, void (*on_done)(void *arg), void *arg)
 {
     struct pass *pass = xcalloc(1, sizeof(*pass));
     *pass = (struct pass){.observe = o, .on_done = on_done, .arg = arg};
     o->pass = pass;
     o->coming = figures_new();
-    for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++)
-        if (m != PROM_PROXY_BUCKETS || o->proxies)
-            ask_for(pass, o->queries[m], m, NULL);
-    o->proxies = false;
-
     const char *key;
     void *query;
+    for (enum prom_metric m = 0; m < PROM_METRIC_COUNT; m++)
+        if (is_wanted(o, m))
+            ask_for(pass, o->queries[m], m, NULL);
+    o->proxies = false;
+    for (size_t i = 0; (i = map_next(&o->actions, i, &key, NULL)) != 0;)
+        figures_know_action(o->coming, key);
+    map_free(&o->actions, NULL);
     for (size_t i = 0; (i = map_next(&o->own_queries, i, &key, &query)) != 0;)
         ask_for(pass, query, PROM_LATENCY_BUCKETS, key);
     map_free(&o->own_queries, free);

@@ -56,6 +56,7 @@ void figures_free(struct figures *figures)
         return;
     map_free(&figures->pods, pod_figures_free);
     map_free(&figures->own, own_figures_free);
+    figures_free_actions(figures);
     for (size_t i = 0; i < PROM_METRIC_COUNT; i++)
         free(figures->failure[i]);
     free(figures);
@@ -85,8 +86,7 @@ static struct container_figures *container_slot(struct pod_figures *pod, const c
     return c;
 }
 
-/* Reads le; false for a series that is no bucket. */
-static bool bucket_bound(const struct prom_series *series, double *upper)
+bool figures_bucket_bound(const struct prom_series *series, double *upper)
 {
     const char *le = prom_label(series, "le");
     char *end;
@@ -126,6 +126,10 @@ void figures_put(struct figures *figures, const struct observe_figure *f)
 
 void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_result *result)
 {
+    if (metric == PROM_ACTION_BUCKETS) {
+        figures_add_actions(figures, result);
+        return;
+    }
     for (size_t i = 0; i < result->series_count; i++) {
         const struct prom_series *series = &result->series[i];
         struct observe_figure f = {
@@ -135,7 +139,7 @@ void figures_add(struct figures *figures, enum prom_metric metric, const struct 
             .container = prom_label(series, "container"),
         };
         if (series->sample_count == 0 || *f.pod == '\0' ||
-            (has_buckets(metric) && !bucket_bound(series, &f.upper_s)))
+            (has_buckets(metric) && !figures_bucket_bound(series, &f.upper_s)))
             continue;
         f.value = series->samples[series->sample_count - 1].value;
         figures_put(figures, &f);
@@ -151,7 +155,7 @@ static void read_own(struct own_figures *own, const struct prom_result *result)
         if (series->sample_count == 0)
             continue;
         const struct prom_sample *sample = &series->samples[series->sample_count - 1];
-        if (bucket_bound(series, &upper)) {
+        if (figures_bucket_bound(series, &upper)) {
             own->is_histogram = true;
             if (isfinite(sample->value))
                 buckets_add(&own->latency, upper, sample->value);

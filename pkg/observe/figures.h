@@ -32,9 +32,17 @@ struct own_figures { /* the answer of an MPA's own latency query */
     double value_s;
 };
 
+/* Which actions have pods whose names end alike; two are enough to tell that one is not alone. */
+struct alike {
+    char *first, *second;
+};
+
 struct figures {
-    struct map pods; /* "namespace/pod" → struct pod_figures */
-    struct map own;  /* key of the MPA → struct own_figures */
+    struct map pods;    /* "namespace/pod" → struct pod_figures */
+    struct map actions; /* "namespace/package/action" of OpenWhisk → struct bucket_set */
+    struct map ends;    /* end of pods' names → struct alike */
+    bool knows_actions; /* all that OpenWhisk has figures of */
+    struct map own;     /* key of the MPA → struct own_figures */
     char *failure[PROM_METRIC_COUNT];
 };
 
@@ -45,13 +53,23 @@ void figures_add(struct figures *figures, enum prom_metric metric,
                  const struct prom_result *result);
 void figures_add_own(struct figures *figures, const char *key, const struct prom_result *result,
                      const char *failure);
+/* actions.c */
+void figures_free_actions(struct figures *figures);
+void figures_add_actions(struct figures *figures, const struct prom_result *result);
+/* An action is there, whoever says so. */
+void figures_know_action(struct figures *figures, const char *name);
+/* What was known before goes on to be known. */
+void figures_keep_actions(struct figures *figures, const struct figures *before);
+bool figures_bucket_bound(const struct prom_series *series, double *upper); /* false: it is none */
+
 const struct pod_figures *figures_pod(const struct figures *figures, const struct kube_pod *pod);
 const struct container_figures *figures_container(const struct pod_figures *pod, const char *name);
 
 struct observe {
     struct prom *prom;
     char *queries[PROM_METRIC_COUNT];
-    bool proxies; /* are asked about in the next pass */
+    bool proxies;       /* are asked about in the next pass */
+    struct map actions; /* likewise, as these are named by MPAs; name → non-NULL */
     double window_s;
     char window[16];
     struct figures *newest, *coming; /* coming: of the pass under way */

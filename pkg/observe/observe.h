@@ -34,6 +34,14 @@ void observe_add_own(struct observe *observe, const struct observe_own_query *ow
 /* The next collection is to have what Knative's queue-proxies measure, too. */
 void observe_want_proxies(struct observe *observe);
 
+/* The next collection is to have what OpenWhisk measures of its actions, and this one is known to
+ * be there: NAMESPACE/PACKAGE/ACTION. */
+void observe_want_action(struct observe *observe, const char *name);
+/* Whether what other actions there are is known, by the newest collection. */
+bool observe_knows_actions(const struct observe *observe);
+/* Another action that is known and whose pods have the same names, or NULL. */
+const char *observe_action_rival(const struct observe *observe, const char *name);
+
 /* Asks everything at once: one query per metric for all MPAs together. Answers replace those of the
  * pass before; a metric whose query failed has no figures at all, never old ones. */
 void observe_collect(struct observe *observe, void (*on_done)(void *arg), void *arg);

@@ -97,6 +97,7 @@ enum prom_metric {
     PROM_CPU_THROTTLED,   /* share of CFS periods throttled by namespace, pod, container */
     PROM_MEMORY_USAGE,    /* bytes by namespace, pod, container */
     PROM_PROXY_BUCKETS,   /* as latency, by Knative's queue-proxy; le in ms where unit is "ms" */
+    PROM_ACTION_BUCKETS,  /* as latency, by OpenWhisk's namespace, initiator, action, le */
     PROM_METRIC_COUNT
 };
 const char *prom_metric_name(enum prom_metric metric); /* "latency", "cpu", … */

@@ -43,11 +43,16 @@ static const struct {
                                      "[$window]))"},
     /* Of Knative 1.19 and newer, then of the versions before, whose buckets are milliseconds. Both
      * count the time in queue-proxy's own queue. */
-    [PROM_PROXY_BUCKETS] = {"proxy",
-                            "sum by (namespace, pod, le) (rate(http_server_request_duration_seconds"
-                            "_bucket{namespace=~\"$namespaces\"}[$window])) or sum by (namespace, "
-                            "pod, le, unit) (label_replace(rate(revision_app_request_latencies_bucket"
-                            "{namespace=~\"$namespaces\"}[$window]), \"unit\", \"ms\", \"\", \"\"))"},
+    [PROM_PROXY_BUCKETS] =
+        {"proxy", "sum by (namespace, pod, le) (rate(http_server_request_duration_seconds"
+                  "_bucket{namespace=~\"$namespaces\"}[$window])) or sum by (namespace, "
+                  "pod, le, unit) (label_replace(rate(revision_app_request_latencies_bucket"
+                  "{namespace=~\"$namespaces\"}[$window]), \"unit\", \"ms\", \"\", \"\"))"},
+    /* Of OpenWhisk's user-events. Its label `namespace` is a user's; where a scrape puts
+     * Kubernetes' one there, Prometheus calls it exported_namespace. */
+    [PROM_ACTION_BUCKETS] = {"openwhisk",
+                             "sum by (exported_namespace, namespace, initiator, action, le) "
+                             "(rate(openwhisk_action_duration_seconds_bucket[$window]))"},
 };
 
 const char *prom_metric_name(enum prom_metric metric)

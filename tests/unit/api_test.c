@@ -286,6 +286,41 @@ static void finds_container_policy(void **state)
     api_clear(&mpa);
 }
 
+static void replicas_and_memory_of_an_action_are_left_alone(void **state)
+{
+    static const struct {
+        const char *constraints, *reason; /* NULL: all is followed */
+    } cases[] = {
+        {"{}", NULL},
+        {"{global: {minReplicas: 1}, containerControlledResources: [cpu]}", NULL},
+        {"{global: {maxReplicas: 3}}", "ReplicasUnsupported"},
+        {"{global: {minReplicas: 2}}", "ReplicasUnsupported"},
+        {"{containerControlledResources: [cpu, memory]}", "MemoryUnsupported"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct api_mpa mpa;
+        struct error err = {0};
+        cleanup_json json_t *json = from_yaml(minimal);
+        put(json, "spec.scaleTargetRef",
+            "{apiVersion: openwhisk.apache.org/v1, kind: Action, name: guest/hello}");
+        put(json, "spec.constraints", cases[i].constraints);
+        if (api_parse(json, &mpa, &err) < 0)
+            fail_msg("%s: %s", cases[i].constraints, err.message);
+        assert_true(mpa.spec.is_action);
+        assert_true(mpa.spec.controls[API_CPU] && !mpa.spec.controls[API_MEMORY]);
+        assert_int_equal(mpa.spec.min_replicas, 1);
+        assert_int_equal(mpa.spec.max_replicas, 10000);
+        if (cases[i].reason)
+            assert_string_equal(mpa.spec.unsupported.reason, cases[i].reason);
+        else
+            assert_null(mpa.spec.unsupported.reason);
+        assert_false(api_container_policy(&mpa.spec, "user-action")->off);
+        assert_true(api_container_policy(&mpa.spec, "sidecar")->off);
+        api_clear(&mpa);
+    }
+}
+
 /* --- errors --------------------------------------------------------------------------------- */
 static const struct bad {
     const char *path, *value; /* put into the full manifest; "": removed */
@@ -302,6 +337,9 @@ static const struct bad {
     {"spec", "[]", "spec", "must be an object, not a list"},
     {"spec.scaleTargetRef.name", "", "spec.scaleTargetRef.name", "required"},
     {"spec.scaleTargetRef.name", "''", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef.name", "guest/hello", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef", "{apiVersion: openwhisk.apache.org/v1, kind: Action, name: hello}",
+     "spec.scaleTargetRef.name", "NAMESPACE/PACKAGE/ACTION"},
     {"spec.scaleTargetRef.kind", "deployment", "spec.scaleTargetRef.kind", "Deployment"},
     {"spec.scaleTargetRef.apiVersion", "apps", "spec.scaleTargetRef.apiVersion", "apps/v1"},
     {"spec.scaleTargetRef.apiVersion", "apps/v1/x", "spec.scaleTargetRef.apiVersion", "apps/v1"},
@@ -338,6 +376,7 @@ static const struct bad {
      "spec.goals.metrics[1].containerResource.container", "DNS label"},
     {"spec.constraints", "", "spec.constraints", "required"},
     {"spec.constraints.global.maxReplicas", "", "spec.constraints.global.maxReplicas", "required"},
+    {"spec.constraints.global", "", "spec.constraints.global.maxReplicas", "required"},
     {"spec.constraints.global.maxReplicas", "null", "spec.constraints.global.maxReplicas",
      "required"},
     {"spec.constraints.global.maxReplicas", "10001", "spec.constraints.global.maxReplicas",
@@ -434,6 +473,7 @@ static const struct {
     {"spec.goals.metrics", "[]"},
     {"spec.scaleTargetRef.apiVersion", "v1"},
     {"spec.scaleTargetRef.apiVersion", "keda.sh/v1alpha1"},
+    {"spec.scaleTargetRef", "{apiVersion: openwhisk.apache.org/v1, kind: Action, name: a/b c/d}"},
     {"spec.constraints.global.maxReplicas", "10000"},
     {"spec.constraints.global.minReplicas", "9"},
     {"spec.constraints.container.0.requests.minAllowed.cpu", "'0.5'"},
@@ -598,11 +638,17 @@ static void survives_any_type_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parses_defaults),        cmocka_unit_test(parses_default_behavior),
-        cmocka_unit_test(parses_everything),      cmocka_unit_test(parses_variants),
-        cmocka_unit_test(finds_container_policy), cmocka_unit_test(names_what_is_wrong),
-        cmocka_unit_test(accepts_what_is_right),  cmocka_unit_test(warns_of_unknown_fields),
-        cmocka_unit_test(bounds_its_findings),    cmocka_unit_test(survives_any_type_anywhere),
+        cmocka_unit_test(parses_defaults),
+        cmocka_unit_test(parses_default_behavior),
+        cmocka_unit_test(parses_everything),
+        cmocka_unit_test(parses_variants),
+        cmocka_unit_test(finds_container_policy),
+        cmocka_unit_test(names_what_is_wrong),
+        cmocka_unit_test(accepts_what_is_right),
+        cmocka_unit_test(warns_of_unknown_fields),
+        cmocka_unit_test(replicas_and_memory_of_an_action_are_left_alone),
+        cmocka_unit_test(bounds_its_findings),
+        cmocka_unit_test(survives_any_type_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,7 +125,7 @@ static const struct kube_workload *find(const struct world *w, const char *kind,
 {
     *err = (struct error){0};
     return kube_cache_workload(w->cache,
-                               &(struct kube_target){"serving.knative.dev/v1", kind, "s", name}, err);
+                               &(struct kube_target){KUBE_KNATIVE, kind, "s", name, NULL}, err);
 }
 
 static const struct kube_workload *await(struct world *w, const char *kind, const char *name,

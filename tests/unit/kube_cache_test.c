@@ -350,7 +350,7 @@ static const struct kube_workload *find(struct world *w, const char *kind, const
                                         const char *name)
 {
     struct error err = {0};
-    struct kube_target target = {"apps/v1", kind, namespace_, name};
+    struct kube_target target = {"apps/v1", kind, namespace_, name, NULL};
     const struct kube_workload *found = kube_cache_workload(w->cache, &target, &err);
     assert_true(found || err.code == ERROR_NOT_FOUND);
     return found;

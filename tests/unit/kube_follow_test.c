@@ -133,7 +133,7 @@ static const struct kube_workload *find(const struct world *w, const char *kind,
 {
     *err = (struct error){0};
     return kube_cache_workload(
-        w->cache, &(struct kube_target){"argoproj.io/v1alpha1", kind, "s", name}, err);
+        w->cache, &(struct kube_target){"argoproj.io/v1alpha1", kind, "s", name, NULL}, err);
 }
 
 /* Until something but "not known yet" is said. */
@@ -244,7 +244,7 @@ static void a_kind_that_leads_elsewhere_is_refused(void **state)
     static const char *const bad[] = {"../../api/v1", "a/v1?x=", "", "a b/v1", "apps/v1/namespaces/x"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         assert_null(kube_cache_workload(
-            w->cache, &(struct kube_target){bad[i], "Rollout", "s", "web"}, &err));
+            w->cache, &(struct kube_target){bad[i], "Rollout", "s", "web", NULL}, &err));
         assert_int_equal(err.code, ERROR_INVALID);
     }
 }

@@ -11,7 +11,8 @@ struct script {
     struct fake fake;
     struct prom *prom;
     struct observe *observe;
-    const char *latency, *cpu, *throttled, *memory, *own; /* "result" of each; NULL: 503 */
+    const char *latency, *cpu, *throttled, *memory, *own,
+        *actions; /* "result" of each; NULL: 503 */
     int queries;
     bool collected;
     struct api_mpa mpa;
@@ -27,6 +28,7 @@ static void on_request(void *arg, const struct fake_request *r)
     struct script *s = arg;
     s->queries++;
     const char *result = strstr(r->body, "own_metric")                ? s->own
+                         : strstr(r->body, "openwhisk_action")        ? s->actions
                          : strstr(r->body, "_bucket")                 ? s->latency
                          : strstr(r->body, "throttled")               ? s->throttled
                          : strstr(r->body, "cpu_usage_seconds_total") ? s->cpu
@@ -341,6 +343,126 @@ static void test_figures_can_be_given(void **state)
     stop(s);
 }
 
+/* --- actions of OpenWhisk: measured by action, not by pod ----------------------------------------
+ */
+#define ACTIVATIONS(namespaces, initiator, action, le, rate)                                       \
+    "{\"metric\":{" namespaces ",\"initiator\":\"" initiator "\",\"action\":\"" action             \
+    "\",\"le\":\"" le "\"},\"value\":[1,\"" rate "\"]}"
+#define ONE_OF(namespace_, initiator, action)                                                      \
+    ACTIVATIONS("\"namespace\":\"" namespace_ "\"", initiator, action, "+Inf", "1")
+
+static void make_action(struct script *s, const char *name)
+{
+    static const struct kube_resource actions = {KUBE_OPENWHISK, KUBE_ACTION, "", ""};
+    s->workload.resource = &actions;
+    free(s->mpa.spec.target_name);
+    s->mpa.spec.target_name = xstrdup(name);
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+}
+
+static int look_at_action(struct script *s)
+{
+    observe_want_action(s->observe, s->mpa.spec.target_name);
+    return look(s);
+}
+
+/* 10 of 20 requests/s within 0.1 s: of the action alone, whoever calls it, and by the user's
+ * namespace where Prometheus has renamed it. */
+static void test_latency_of_an_action(void **state)
+{
+#define USER "\"exported_namespace\":\"guest\",\"namespace\":\"openwhisk\""
+    struct script *s = start("");
+    (void)state;
+    make_action(s, "guest/tools/hello");
+    s->actions = ACTIVATIONS(USER, "guest", "tools/hello", "0.1", "6") "," ACTIVATIONS(
+        USER, "guest", "tools/hello", "+Inf",
+        "12") "," ACTIVATIONS(USER, "other", "tools/hello", "0.1",
+                              "4") "," ACTIVATIONS(USER, "other", "tools/hello", "+Inf",
+                                                   "8") "," ACTIVATIONS(USER, "guest", "else",
+                                                                        "0.1",
+                                                                        "0") "," ACTIVATIONS(USER,
+                                                                                             "gues"
+                                                                                             "t",
+                                                                                             "else",
+                                                                                             "+Inf",
+                                                                                             "100");
+    assert_int_equal(look_at_action(s), 0);
+    assert_int_equal(s->queries, 5);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_OVERFLOW); /* half of them: the median */
+    assert_true(fabs(s->view.seen.latency_ms - 100) < 1e-6);
+    assert_true(fabs(s->view.seen.requests_per_s - 20) < 1e-9);
+    /* Two pods are wanted, and nobody can set another number. */
+    assert_int_equal(s->view.seen.min_replicas, 2);
+    assert_int_equal(s->view.seen.max_replicas, 2);
+
+    s->actions = ONE_OF("guest", "guest", "else");
+    assert_int_equal(look_at_action(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "no figures of this action"));
+    s->actions = NULL;
+    assert_int_equal(look_at_action(s), 0);
+    assert_non_null(strstr(s->view.latency_trouble, "503"));
+    stop(s);
+}
+
+static void test_actions_with_pods_of_the_same_names(void **state)
+{
+    static const struct {
+        const char *others, *rival; /* of guest/my-func */
+    } cases[] = {
+        {"", NULL},
+        {ONE_OF("guest", "guest", "my-func"), NULL},
+        {ONE_OF("guest", "guest", "my_func"), NULL},
+        {ONE_OF("guest", "guest", "myfunc"), "guest/myfunc"},
+        {ONE_OF("guest", "guest", "MyFunc"), "guest/MyFunc"},
+        {ONE_OF("guest", "guest", "tools/my-func"), "guest/tools/my-func"},
+        {ONE_OF("guest", "guest", "my-func") "," ONE_OF("gu.est", "gu.est", "myfunc"),
+         "gu.est/myfunc"},
+        {ONE_OF("other", "other", "shared/myfunc"), NULL},
+        {ONE_OF("other", "guest", "shared/myfunc"), "other/shared/myfunc"},
+        {ONE_OF("gue", "gue", "st/myfunc"), "gue/st/myfunc"}, /* with the scheduler: guest-myfunc */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct script *s = start("");
+        make_action(s, "guest/my-func");
+        assert_false(observe_knows_actions(s->observe));
+        s->actions = cases[i].others;
+        look_at_action(s);
+        assert_true(observe_knows_actions(s->observe));
+        const char *rival = observe_action_rival(s->observe, "guest/my-func");
+        if (!cases[i].rival != !rival || (rival && strcmp(rival, cases[i].rival) != 0))
+            fail_msg("%s: %s", cases[i].others, rival ? rival : "none");
+        stop(s);
+    }
+}
+
+/* What was known is not forgotten when Prometheus fails, and MPAs are known without it. */
+static void test_actions_that_mpas_name_are_known(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    make_action(s, "guest/my-func");
+    s->actions = NULL;
+    look_at_action(s);
+    assert_false(observe_knows_actions(s->observe));
+    s->actions = ONE_OF("guest", "guest", "myfunc");
+    look_at_action(s);
+    assert_non_null(observe_action_rival(s->observe, "guest/my-func"));
+    s->actions = NULL;
+    look_at_action(s);
+    assert_true(observe_knows_actions(s->observe));
+    assert_non_null(observe_action_rival(s->observe, "guest/my-func"));
+    s->actions = "";
+    look_at_action(s);
+    assert_null(observe_action_rival(s->observe, "guest/my-func"));
+    observe_want_action(s->observe, "guest/My.Func");
+    look_at_action(s);
+    assert_string_equal(observe_action_rival(s->observe, "guest/my-func"), "guest/My.Func");
+    stop(s);
+}
+
 static void test_a_bad_template_is_refused_at_start(void **state)
 {
     struct observe_options options = {.templates = {"rate($windwo)"}, .window_s = 30};
@@ -362,6 +484,9 @@ int main(void)
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
         cmocka_unit_test(test_figures_as_json),
         cmocka_unit_test(test_figures_can_be_given),
+        cmocka_unit_test(test_latency_of_an_action),
+        cmocka_unit_test(test_actions_with_pods_of_the_same_names),
+        cmocka_unit_test(test_actions_that_mpas_name_are_known),
         cmocka_unit_test(test_a_bad_template_is_refused_at_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

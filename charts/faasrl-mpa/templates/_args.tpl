@@ -28,7 +28,7 @@
 - --prometheus-insecure
 {{- end }}
 {{- end }}
-{{- range $name := list "latency" "cpu" "throttled" "memory" "proxy" }}
+{{- range $name := list "latency" "cpu" "throttled" "memory" "proxy" "openwhisk" }}
 {{- with index $v.queries $name }}
 - {{ printf "--query-%s=%s" $name . | replace "$" "$$" | quote }}
 {{- end }}
