@@ -18,18 +18,19 @@ void actuate_replicas(struct kube *kube, const struct kube_workload *workload, i
 void actuate_pod(struct kube *kube, const struct kube_pod *pod, const json_t *patch,
                  actuate_done on_done, void *arg);
 
-/* --- Knative: bounds for its own autoscaler (knative.c) ---------------------------------------- */
+/* --- Knative: bounds for its own autoscaler (knative.c) ----------------------------------------
+ */
 struct actuate_bounds {
     int32_t min, max; /* -1: none */
     bool steered;     /* by us */
 };
 /* The bounds of one Revision of a target that is to have so many replicas: a floor by its share of
- * the traffic, and room above it up to `most`, as Knative sees a burst sooner than we do. Replicas 0:
- * there are no requests, and Knative may end the last pod if the Revision's author lets it. One
+ * the traffic, and room above it up to `most`, as Knative sees a burst sooner than we do. Replicas
+ * 0: there are no requests, and Knative may end the last pod if the Revision's author lets it. One
  * without traffic gets its own bounds back. */
 struct actuate_bounds actuate_share(const struct kube_revision *revision, int replicas, int most);
-/* Writes what differs; how many writes that takes. on_done is called once, after the last answer, or
- * at once if there is none. */
+/* Writes what differs; how many writes that takes. on_done is called once, after the last answer,
+ * or at once if there is none. */
 int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,
                   int replicas, int most, actuate_done on_done, void *arg);
 /* All is as the Revisions' authors asked for. */
@@ -43,8 +44,11 @@ struct actuate_sizes { /* what each container should request; API_ABSENT: leave 
         char name[64];
         bool requests_only;
         int64_t request[API_RESOURCE_COUNT];
+        int64_t boosted_cpu; /* where pods are boosted: while its pod starts */
     } containers[API_MAX_CONTAINERS];
     size_t count;
+    bool boosts;           /* pods get boosted_cpu until they are ready, and keep it */
+    int64_t boost_more_ms; /* so long after */
 };
 
 struct actuator; /* what was tried on which pod, so that a refusal is not repeated at once */
@@ -59,16 +63,21 @@ struct actuator *actuator_new(actuate_send send, void *arg);
 void actuator_free(struct actuator *actuator);
 
 struct actuate_report {
-    int patched;       /* requests sent now */
+    int patched;       /* requests sent now, */
+    int boosted;       /* of which so many are a boost */
     int pending;       /* pods whose resize is Deferred, Infeasible or in Error, or was refused */
     int impossible;    /* pods whose QoS class forbids it */
     bool infeasible;   /* a node can never give it: more replicas may */
     bool deferred;     /* a node cannot give it at present */
     char message[256]; /* of the first trouble, "" when none */
+    int64_t settles_in_ms;   /* until the next boost is over; -1: none is known to end */
+    char boost_refusal[256]; /* a node has no room for a boost: its pod does without; "": none */
 };
 
-/* Brings every pod to the sizes wanted, where it is not on its way already. With only_new (mode
- * Initial) a pod is sized once, when it is new: one that has been ready for 30 s is left. */
+/* Brings every pod to the sizes wanted, where it is not on its way already. A pod that no kubelet
+ * has taken yet is made smaller, never larger: the scheduler may have chosen a node already that
+ * has no room, and its kubelet would refuse the whole pod. With only_new (mode Initial) a pod is
+ * sized once, when it is new: one that has been ready for 30 s is left. */
 void actuate_resize(struct actuator *actuator, const struct kube_pod *const *pods, size_t pod_count,
                     const struct actuate_sizes *sizes, bool only_new, struct actuate_report *out);
 /* Called for every resize that the API server took (err NULL) or refused. */

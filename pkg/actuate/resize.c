@@ -17,6 +17,8 @@ struct attempt {               /* the last thing asked of one pod */
     int64_t answered_ms; /* monotonic; 0: not yet */
     char refusal[192];   /* "" when it was taken */
     bool under_way;
+    bool boost;         /* it was a boost */
+    bool without_boost; /* which was refused: the pod starts without */
 };
 
 struct actuator {
@@ -68,6 +70,38 @@ void actuator_on_answer(struct actuator *a,
     a->arg = arg;
 }
 
+/* --- the start of a pod -----------------------------------------------------------------------
+ * Told by the pod itself, so that another controller ends what one has begun. */
+enum stage {
+    STARTING, /* it gets the boost */
+    READY,    /* a boost goes on for a while */
+    SETTLED,
+};
+
+static enum stage stage_of(const struct actuator *a, const struct kube_pod *pod,
+                           const struct actuate_sizes *sizes)
+{
+    const struct attempt *attempt = map_get(&a->attempts, pod->uid);
+    if (!sizes->boosts || (attempt && attempt->without_boost))
+        return SETTLED;
+    if (kube_pod_starts(pod, 0))
+        return STARTING;
+    return kube_pod_starts(pod, sizes->boost_more_ms) ? READY : SETTLED;
+}
+
+static void report_end(const struct kube_pod *pod, const struct actuate_sizes *sizes,
+                       struct actuate_report *out)
+{
+    int64_t ms = pod->ready_changed_ms + sizes->boost_more_ms - clock_wall_ms();
+    if (out->settles_in_ms < 0 || ms < out->settles_in_ms)
+        out->settles_in_ms = ms;
+}
+
+static bool waits(const struct kube_pod *pod)
+{
+    return pod->resize == KUBE_RESIZE_DEFERRED || pod->resize == KUBE_RESIZE_INFEASIBLE;
+}
+
 /* --- what to ask -----------------------------------------------------------------------------
  */
 static int64_t from_kube(int64_t amount)
@@ -83,7 +117,21 @@ static size_t size_of_container(const struct actuate_sizes *sizes, const char *n
     return i;
 }
 
-static size_t plan(const struct kube_pod *pod, const struct actuate_sizes *sizes,
+/* A boost is begun before the pod is ready or not at all, but it is not made smaller before its
+ * time. */
+static int64_t cpu_wanted(const struct kube_container *c, const struct actuate_sizes *sizes,
+                          size_t at, enum stage stage)
+{
+    int64_t size = sizes->containers[at].request[API_CPU];
+    int64_t now = from_kube(c->requests.cpu_milli);
+    if (size == API_ABSENT || stage == SETTLED)
+        return size;
+    if (stage == STARTING)
+        return sizes->containers[at].boosted_cpu;
+    return now > size ? now : size;
+}
+
+static size_t plan(const struct kube_pod *pod, const struct actuate_sizes *sizes, enum stage stage,
                    struct guard_pod_container out[API_MAX_CONTAINERS])
 {
     size_t n = 0;
@@ -99,9 +147,19 @@ static size_t plan(const struct kube_pod *pod, const struct actuate_sizes *sizes
         if (at == sizes->count)
             continue;
         out[n].requests_only = sizes->containers[at].requests_only;
-        memcpy(out[n].want, sizes->containers[at].request, sizeof(out[n].want));
+        out[n].want[API_MEMORY] = sizes->containers[at].request[API_MEMORY];
+        out[n].want[API_CPU] = cpu_wanted(c, sizes, at, stage);
     }
     return n;
+}
+
+static bool grows(const struct guard_pod_container *containers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < API_RESOURCE_COUNT; r++)
+            if (containers[i].new_request[r] > containers[i].request[r])
+                return true;
+    return false;
 }
 
 static void put_amount(json_t *o, enum api_resource resource, int64_t old, int64_t new)
@@ -164,6 +222,7 @@ static void on_patched(void *arg, const struct error *err)
     attempt->answered_ms = clock_mono_ms();
     if (err && !gone)
         snprintf(attempt->refusal, sizeof(attempt->refusal), "%s", err->message);
+    attempt->without_boost |= attempt->boost && err && !cancelled;
     if (a->on_answer && !gone && !cancelled)
         a->on_answer(a->arg, attempt->pod, err);
 }
@@ -196,6 +255,17 @@ static void note(struct actuate_report *out, const char *pod, const char *what)
         snprintf(out->message, sizeof(out->message), "pod %s: %s", pod, what);
 }
 
+/* A node that has no room for a boost may well have it for the size. */
+static void do_without_boost(struct actuator *a, const struct kube_pod *pod,
+                             struct actuate_report *out)
+{
+    struct attempt *attempt = attempt_of(a, pod);
+    if (!attempt->without_boost)
+        snprintf(out->boost_refusal, sizeof(out->boost_refusal), "pod %s: %s", pod->name,
+                 pod->resize_message ? pod->resize_message : "no message");
+    attempt->without_boost = true;
+}
+
 static void report_pending(const struct kube_pod *pod, struct actuate_report *out)
 {
     static const char *const words[] = {
@@ -214,11 +284,15 @@ static void report_pending(const struct kube_pod *pod, struct actuate_report *ou
     out->deferred |= pod->resize == KUBE_RESIZE_DEFERRED;
 }
 
-static bool is_new(const struct actuator *a, const struct kube_pod *pod)
+/* A boost is to be ended, and what was refused is asked again. */
+static bool is_new(const struct actuator *a, const struct kube_pod *pod,
+                   const struct actuate_sizes *sizes)
 {
-    if (map_get(&a->attempts, pod->uid))
-        return false;
-    return !pod->ready || clock_wall_ms() - pod->ready_changed_ms < NEW_POD_MS;
+    const struct attempt *attempt = map_get(&a->attempts, pod->uid);
+    if (attempt)
+        return attempt->boost || attempt->refusal[0] || waits(pod);
+    return !pod->ready ||
+           clock_wall_ms() - pod->ready_changed_ms < NEW_POD_MS + sizes->boost_more_ms;
 }
 
 /* A patch that was just taken shows in our cache a moment later: the same one is not sent again.
@@ -243,14 +317,16 @@ static void resize_pod(struct actuator *a, const struct kube_pod *pod,
 {
     struct guard_pod_container containers[API_MAX_CONTAINERS];
     struct error err = {0};
-    size_t n = plan(pod, sizes, containers);
+    enum stage stage = stage_of(a, pod, sizes);
+    size_t n = plan(pod, sizes, stage, containers);
     int change = guard_fit_pod(containers, n, &err);
-    report_pending(pod, out);
+    if (stage == READY)
+        report_end(pod, sizes, out);
     if (change < 0) {
         out->impossible++;
         note(out, pod->name, err.message);
     }
-    if (change <= 0)
+    if (change <= 0 || (!kube_pod_is_taken(pod) && grows(containers, n)))
         return;
     cleanup_json json_t *patch = pod_patch(containers, n);
     cleanup_free char *text = json_dumps(patch, JSON_COMPACT | JSON_SORT_KEYS);
@@ -258,8 +334,10 @@ static void resize_pod(struct actuator *a, const struct kube_pod *pod,
     struct attempt *attempt = attempt_of(a, pod);
     if (!worth_asking(attempt, hash, out))
         return;
+    attempt->boost = stage == STARTING;
     ask(a, pod, attempt, patch, hash);
     out->patched++;
+    out->boosted += stage == STARTING;
 }
 
 /* Pods that are gone need no memory. */
@@ -283,12 +361,17 @@ static void forget_gone(struct actuator *a, const struct kube_pod *const *pods, 
 void actuate_resize(struct actuator *a, const struct kube_pod *const *pods, size_t pod_count,
                     const struct actuate_sizes *sizes, bool only_new, struct actuate_report *out)
 {
-    *out = (struct actuate_report){0};
+    *out = (struct actuate_report){.settles_in_ms = -1};
     forget_gone(a, pods, pod_count);
     for (size_t i = 0; i < pod_count; i++) {
-        if (pods[i]->deleting || pods[i]->phase != KUBE_RUNNING)
+        const struct kube_pod *pod = pods[i];
+        if (pod->deleting || pod->phase == KUBE_FINISHED)
             continue;
-        if (!only_new || is_new(a, pods[i]))
-            resize_pod(a, pods[i], sizes, out);
+        if (sizes->boosts && waits(pod) && kube_pod_starts(pod, sizes->boost_more_ms))
+            do_without_boost(a, pod, out);
+        else
+            report_pending(pod, out);
+        if (!only_new || is_new(a, pod, sizes))
+            resize_pod(a, pod, sizes, out);
     }
 }

@@ -48,6 +48,12 @@ struct api_container { /* constraints.container[]; name "*" is for those not nam
     int64_t min[API_RESOURCE_COUNT], max[API_RESOURCE_COUNT]; /* milli-cores, bytes; API_ABSENT */
 };
 
+struct api_boost {  /* policy.startupBoost.cpu: what a new pod's containers get until it is ready */
+    int32_t factor; /* times their size; 0: no boost, or */
+    int64_t more_milli; /* so much more; 0: likewise */
+    int32_t duration_s; /* and for so long after */
+};
+
 struct api_spec {
     char *target_api_version, *target_kind, *target_name;
     bool is_action; /* of OpenWhisk, whose own are replicas and memory */
@@ -66,6 +72,7 @@ struct api_spec {
     struct api_container containers[API_MAX_CONTAINERS];
     size_t container_count;
     enum api_mode mode;
+    struct api_boost boost;
     char *harvest_group; /* whose MPAs of the namespace share CPU; NULL: this one with nobody */
     char *recommender;   /* "threshold" when none is named */
 };
@@ -106,6 +113,8 @@ void api_use_default_utilization(struct api_spec *spec, int32_t per_cent);
 #define API_QUEUE_PROXY "queue-proxy"
 const struct api_container *api_container_policy(const struct api_spec *spec, const char *name);
 const char *api_mode_name(enum api_mode mode);
+/* Whether new pods get more CPU until they are ready. */
+bool api_boosts(const struct api_spec *spec);
 
 /* --- status ----------------------------------------------------------------------------------
  */

@@ -209,16 +209,27 @@ static void leave_to_openwhisk(const json_t *global, struct api_spec *spec)
     spec->max_replicas = API_MAX_REPLICAS;
 }
 
+static void parse_boost(const json_t *cpu, struct api_boost *out)
+{
+    int64_t more = api_amount(api_member(cpu, "quantity"), API_CPU);
+
+    out->factor = read_int(cpu, "factor", 0);
+    out->more_milli = more == API_ABSENT ? 0 : more;
+    out->duration_s = read_int(cpu, "durationSeconds", 0);
+}
+
 static int parse_spec(const json_t *json, struct api_spec *spec, struct error *err)
 {
     const json_t *target = api_member(json, "scaleTargetRef");
     const json_t *recommenders = api_member(json, "recommenders");
+    const json_t *policy = api_member(json, "policy");
 
     spec->target_api_version = read_string(target, "apiVersion");
     spec->target_kind = read_string(target, "kind");
     spec->target_name = read_string(target, "name");
-    spec->mode = parse_mode(api_member(json, "policy"));
-    spec->harvest_group = read_string(api_member(json, "policy"), "harvestGroup");
+    spec->mode = parse_mode(policy);
+    spec->harvest_group = read_string(policy, "harvestGroup");
+    parse_boost(api_member(api_member(policy, "startupBoost"), "cpu"), &spec->boost);
     spec->recommender = read_string(json_array_get(recommenders, 0), "name");
     if (!spec->recommender)
         spec->recommender = xstrdup(DEFAULT_RECOMMENDER);
@@ -308,4 +319,9 @@ const char *api_mode_name(enum api_mode mode)
 {
     static const char *const names[] = {"Off", "Initial", "Auto"};
     return names[mode];
+}
+
+bool api_boosts(const struct api_spec *spec)
+{
+    return spec->boost.factor > 1 || spec->boost.more_milli > 0;
 }

@@ -387,3 +387,17 @@ void rule_requests(struct check *check, const json_t *requests)
         check_error(check, below, "%s is more than maxAllowed %s", low, high);
     }
 }
+
+void rule_boost(struct check *check, const json_t *cpu)
+{
+    rule_union(check, cpu, "Factor", "factor");
+    rule_union(check, cpu, "Quantity", "quantity");
+}
+
+void rule_policy(struct check *check, const json_t *policy)
+{
+    if (api_member(policy, "startupBoost") && api_member(policy, "harvestGroup"))
+        check_error(
+            check, ".startupBoost",
+            "is not allowed beside harvestGroup: its pods would take more than the group has");
+}

@@ -16,6 +16,7 @@ static const char *const policy_types[] = {"Pods", "Percent", NULL};
 static const char *const container_modes[] = {"Auto", "Off", NULL};
 static const char *const controlled_values[] = {"RequestsAndLimits", "RequestsOnly", NULL};
 static const char *const update_modes[] = {"Off", "Initial", "Auto", NULL};
+static const char *const boost_types[] = {"Factor", "Quantity", NULL};
 
 /* --- spec.scaleTargetRef, spec.goals -------------------------------------------------------- */
 static const struct field target_ref[] = {
@@ -151,9 +152,27 @@ static const struct field constraints[] = {
 };
 
 /* --- spec ----------------------------------------------------------------------------------- */
+static const struct field cpu_boost[] = {
+    {.name = "type", .type = FIELD_STRING, .required = true, .values = boost_types},
+    {.name = "factor", .type = FIELD_INTEGER, .min = 1, .max = 100},
+    {.name = "quantity", .type = FIELD_QUANTITY, .format = format_cpu},
+    {.name = "durationSeconds", .type = FIELD_INTEGER, .min = 0, .max = 3600},
+    END,
+};
+
+static const struct field startup_boost[] = {
+    {.name = "cpu",
+     .type = FIELD_OBJECT,
+     .required = true,
+     .members = cpu_boost,
+     .rule = rule_boost},
+    END,
+};
+
 static const struct field update_policy[] = {
     {.name = "updateMode", .type = FIELD_STRING, .values = update_modes},
     {.name = "harvestGroup", .type = FIELD_STRING, .format = format_label},
+    {.name = "startupBoost", .type = FIELD_OBJECT, .members = startup_boost},
     END,
 };
 
@@ -171,7 +190,7 @@ static const struct field spec[] = {
      .rule = rule_target},
     {.name = "goals", .type = FIELD_OBJECT, .required = true, .members = goals, .rule = rule_goals},
     {.name = "constraints", .type = FIELD_OBJECT, .required = true, .members = constraints},
-    {.name = "policy", .type = FIELD_OBJECT, .members = update_policy},
+    {.name = "policy", .type = FIELD_OBJECT, .members = update_policy, .rule = rule_policy},
     {.name = "recommenders", .type = FIELD_LIST, .min = 1, .max = 1, .members = &recommender},
     END,
 };

@@ -67,6 +67,8 @@ void rule_global(struct check *check, const json_t *global);
 void rule_unique(struct check *check, const json_t *list);
 void rule_unique_names(struct check *check, const json_t *list);
 void rule_requests(struct check *check, const json_t *requests);
+void rule_boost(struct check *check, const json_t *cpu);
+void rule_policy(struct check *check, const json_t *policy);
 
 /* Whether a scaleTargetRef is an action of OpenWhisk. */
 bool api_is_action(const json_t *target);

@@ -1,16 +1,24 @@
 #include "entry.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* How long a Deferred resize may wait before growth goes to replicas instead, and how long a node's
  * "no" is believed. */
 #define DEFERRED_PATIENCE_MS 10000
 #define CAP_MS               300000
 
+static void remember_answer(struct entry *e, const struct error *err)
+{
+    e->scaling = false;
+    if (!err || err->code != ERROR_CANCELLED)
+        snprintf(e->scale_refusal, sizeof(e->scale_refusal), "%s", err ? err->message : "");
+}
+
 static void on_replicas_written(void *arg, const struct error *err)
 {
     struct entry *e = arg;
-    e->scaling = false;
+    remember_answer(e, err);
     if (!e->gone && (!err || err->code != ERROR_CANCELLED))
         metrics_count(e->controller->report.rescales, 1,
                       METRICS_LABELS(err ? "failed" : "succeeded"));
@@ -46,7 +54,7 @@ void act_on_replicas(struct entry *e, const struct kube_workload *workload, int 
 static void on_held(void *arg, const struct error *err)
 {
     struct entry *e = arg;
-    e->scaling = false;
+    remember_answer(e, err);
     if (err && err->code != ERROR_CANCELLED)
         entry_event(e, true, "FailedRescale", "the platform's bounds of replicas: %s",
                     err->message);
@@ -61,6 +69,13 @@ void act_on_bounds(struct entry *e, const struct kube_workload *workload, int re
     e->scaling = true;
     entry_hold(e);
     world->set_replicas(world->self, workload, replicas, e->mpa.spec.max_replicas, on_held, e);
+}
+
+/* What it has then is no size. */
+static bool starts(const struct entry *e, const struct kube_pod *pod)
+{
+    return api_boosts(&e->mpa.spec) &&
+           kube_pod_starts(pod, (int64_t)e->mpa.spec.boost.duration_s * 1000);
 }
 
 /* A node that cannot give the CPU now or ever: pods go back to what they have, and for a while
@@ -79,7 +94,7 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
     for (size_t i = 0; i < e->sizes.count; i++) {
         int64_t most = KUBE_ABSENT;
         for (size_t p = 0; p < count; p++)
-            if (i < pods[p]->container_count &&
+            if (i < pods[p]->container_count && !starts(e, pods[p]) &&
                 pods[p]->containers[i].actual_requests.cpu_milli > most)
                 most = pods[p]->containers[i].actual_requests.cpu_milli;
         if (most != KUBE_ABSENT && e->sizes.containers[i].request[API_CPU] > most)
@@ -98,15 +113,85 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
                 e->cap_message);
 }
 
-void act_on_sizes(struct entry *e, const struct kube_pod *const *pods, size_t count,
-                  struct actuate_report *report)
+/* --- the boost of pods that start ------------------------------------------------------------ */
+static size_t find_size(const struct actuate_sizes *sizes, const char *container)
 {
-    *report = (struct actuate_report){0};
-    if (e->sizes.count == 0)
+    size_t i = 0;
+    while (i < sizes->count && strcmp(sizes->containers[i].name, container) != 0)
+        i++;
+    return i;
+}
+
+int64_t act_lasting_cpu(const struct entry *e, const struct kube_workload *workload,
+                        const char *container)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    size_t at = find_size(&e->sizes, container);
+    if (!spec->controls[API_CPU] || api_container_policy(spec, container)->off)
+        return API_ABSENT;
+    if (at < e->sizes.count && e->sizes.containers[at].request[API_CPU] != API_ABSENT)
+        return e->sizes.containers[at].request[API_CPU];
+    int64_t milli = kube_workload_cpu(workload, container);
+    return milli > 0 ? milli : API_ABSENT;
+}
+
+static void boost_container(const struct entry *e, const struct kube_workload *workload,
+                            const char *name, struct actuate_sizes *sizes)
+{
+    const struct api_spec *spec = &e->mpa.spec;
+    int64_t cpu = act_lasting_cpu(e, workload, name);
+    size_t at = find_size(sizes, name);
+    if (cpu == API_ABSENT || at == API_MAX_CONTAINERS)
         return;
-    actuate_resize(e->actuator, pods, count, &e->sizes, e->mpa.spec.mode == API_MODE_INITIAL,
-                   report);
-    if (report->patched > 0)
-        entry_event(e, false, "ResizedInPlace", "%d pod(s): %s", report->patched, e->reason);
+    if (at == sizes->count) {
+        sizes->count++;
+        snprintf(sizes->containers[at].name, sizeof(sizes->containers[at].name), "%s", name);
+        sizes->containers[at].requests_only = api_container_policy(spec, name)->requests_only;
+        sizes->containers[at].request[API_MEMORY] = API_ABSENT;
+    }
+    sizes->containers[at].request[API_CPU] = cpu;
+    sizes->containers[at].boosted_cpu = guard_boost(spec, name, cpu);
+}
+
+static void add_boost(const struct entry *e, const struct kube_workload *workload,
+                      const struct kube_pod *pod, struct actuate_sizes *sizes)
+{
+    if (!api_boosts(&e->mpa.spec))
+        return;
+    sizes->boosts = true;
+    sizes->boost_more_ms = (int64_t)e->mpa.spec.boost.duration_s * 1000;
+    for (size_t i = 0; i < pod->container_count; i++)
+        boost_container(e, workload, pod->containers[i].name, sizes);
+}
+
+/* --- sizes ----------------------------------------------------------------------------------- */
+static void tell_what_was_done(struct entry *e, const struct actuate_report *report)
+{
+    int resized = report->patched - report->boosted;
+    if (resized > 0)
+        entry_event(e, false, "ResizedInPlace", "%d pod(s): %s", resized, e->reason);
+    if (report->boosted > 0)
+        entry_event(e, false, "StartupBoosted", "%d pod(s) get more CPU until they are ready",
+                    report->boosted);
+    if (report->boost_refusal[0])
+        entry_event(e, true, "BoostRefused", "%s; it starts without", report->boost_refusal);
+}
+
+void act_on_sizes(struct entry *e, const struct kube_workload *workload,
+                  const struct kube_pod *const *pods, size_t count, struct actuate_report *report)
+{
+    struct actuate_sizes sizes = e->sizes;
+    *report = (struct actuate_report){0};
+    e->settles_ms = 0;
+    if (count > 0)
+        add_boost(e, workload, pods[0], &sizes);
+    if (sizes.count == 0)
+        return;
+    actuate_resize(e->actuator, pods, count, &sizes, e->mpa.spec.mode == API_MODE_INITIAL, report);
+    tell_what_was_done(e, report);
     remember_refusal(e, pods, count, report);
+    if (report->settles_in_ms < 0)
+        return;
+    e->settles_ms = clock_mono_ms() + report->settles_in_ms;
+    controller_wake(e->controller, report->settles_in_ms);
 }

@@ -28,6 +28,7 @@ static void on_collected(void *arg)
     struct controller *c = arg;
     int64_t began_ms = clock_mono_ms();
     decide(c, true);
+    controller_catch_up(c);
     report_pass_ended(c);
     log_debug("a pass is done", log_int("mpas", (int64_t)c->entries.count),
               log_int("ms", clock_mono_ms() - began_ms));
@@ -62,28 +63,41 @@ void controller_pass(struct controller *c)
     c->world.collect(c->world.self, c->observe, on_collected, c);
 }
 
-/* New pods get the size that was decided for the others at once, not at the next interval. */
+static void size_pods(struct entry *e)
+{
+    const struct kube_workload *workload;
+    size_t n;
+    const struct kube_pod **pods = entry_pods(e, &workload, &n);
+    struct actuate_report report;
+    e->pods_changed = false;
+    e->settles_ms = 0;
+    if (workload)
+        act_on_sizes(e, workload, pods, n, &report);
+    free(pods);
+}
+
+/* New pods get the size that was decided for the others at once, not at the next interval, and lose
+ * the boost of their start in time. */
 void controller_catch_up(struct controller *c)
 {
     void *value;
+    int64_t now_ms = clock_mono_ms(), next_ms = 0;
     decide(c, false);
     for (size_t i = 0; c->leading && (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
         struct entry *e = value;
-        if (!e->may_act || !e->pods_changed)
-            continue;
-        e->pods_changed = false;
-        const struct kube_workload *workload;
-        size_t n;
-        const struct kube_pod **pods = entry_pods(e, &workload, &n);
-        struct actuate_report report;
-        act_on_sizes(e, pods, n, &report);
-        free(pods);
+        bool settles = e->settles_ms && e->settles_ms <= now_ms;
+        if (e->may_size && (e->pods_changed || settles))
+            size_pods(e);
+        if (e->may_size && e->settles_ms && (next_ms == 0 || e->settles_ms < next_ms))
+            next_ms = e->settles_ms;
     }
+    if (next_ms)
+        controller_wake(c, next_ms - now_ms);
 }
 
-static void wake(struct controller *c)
+void controller_wake(struct controller *c, int64_t in_ms)
 {
-    c->world.wake(c->world.self);
+    c->world.wake(c->world.self, in_ms);
 }
 
 /* --- targets --------------------------------------------------------------------------------- */
@@ -112,7 +126,7 @@ void controller_pods_changed(struct controller *c, const struct kube_workload *o
     struct entry *e = entry_of(c, owner);
     if (e) {
         e->pods_changed = true;
-        wake(c);
+        controller_wake(c, 0);
     }
 }
 
@@ -121,7 +135,7 @@ void controller_workload_changed(struct controller *c, const struct kube_workloa
     struct entry *e = entry_of(c, workload);
     if (e && e->may_act == false) {
         e->due = true; /* the target it was waiting for may have come */
-        wake(c);
+        controller_wake(c, 0);
     }
 }
 
@@ -199,7 +213,7 @@ struct entry *controller_apply(struct controller *c, const json_t *object, bool 
     entry_update(e, object);
     index_target(c, e);
     if (e->due)
-        wake(c);
+        controller_wake(c, 0);
     return e;
 }
 

@@ -23,6 +23,8 @@ struct round {
 };
 
 #define REASON_LOOKING_UP "LookingUpTarget"
+#define REASON_QOS        "QosClassForbids"
+#define REASON_NO_REQUEST "NoCpuRequest"
 
 #define say(r, condition, value, reason, ...)                                                      \
     say_(&(r)->status.conditions[condition], value, reason, __VA_ARGS__)
@@ -103,17 +105,10 @@ static bool refuse_owned(struct round *r, const char *kind, const char *name)
     return r->entry->mpa.spec.mode == API_MODE_OFF;
 }
 
-static bool may_act(const struct entry *e)
-{
-    return e->mpa.spec.mode != API_MODE_OFF && !e->mpa.paused;
-}
-
 /* There is no pod. Those that a platform makes for the next request get the size decided before. */
 static bool rest(struct round *r)
 {
     bool action = kube_is_action(r->workload);
-    if (action)
-        r->entry->may_act = may_act(r->entry);
     if (action || kube_is_knative(r->workload))
         say(r, API_COND_SCALING_ACTIVE, true, "ScaledToZero",
             "no requests: %s has ended the last pod, and makes one for the next request",
@@ -126,7 +121,7 @@ static bool rest(struct round *r)
 
 static bool check_alone(struct round *r)
 {
-    const struct entry *e = r->entry;
+    struct entry *e = r->entry;
     const struct api_spec *spec = &e->mpa.spec;
     bool resources = spec->controls[API_CPU] || spec->controls[API_MEMORY];
     const struct world *world = &e->controller->world;
@@ -141,6 +136,7 @@ static bool check_alone(struct round *r)
         return refuse_owned(r, r->workload->owner_kind, r->workload->owner_name);
     say(r, API_COND_ABLE_TO_SCALE, true, "SucceededGetScale", "%s %s has %d replica(s)",
         r->workload->kind, r->workload->name, r->workload->replicas_wanted);
+    e->may_size = spec->mode != API_MODE_OFF && !e->mpa.paused;
     return r->workload->replicas_wanted > 0 || rest(r);
 }
 
@@ -169,6 +165,12 @@ static bool check_cpu(struct round *r)
 }
 
 /* --- 4. what is known? ----------------------------------------------------------------------- */
+static int64_t lasting_cpu(const void *arg, const char *container)
+{
+    const struct round *r = arg;
+    return act_lasting_cpu(r->entry, r->workload, container);
+}
+
 static bool look(struct round *r)
 {
     struct entry *e = r->entry;
@@ -181,6 +183,8 @@ static bool look(struct round *r)
         .pods = r->pods,
         .pod_count = r->pod_count,
         .cpu_capped = e->capped_until_ms > now_ms,
+        .lasting_cpu = lasting_cpu,
+        .arg = r,
         .since_increase_s = e->increased_ms ? (double)(now_ms - e->increased_ms) / 1000 : INFINITY,
     };
     int result = observe_build(e->controller->observe, &subject, &r->view, &err);
@@ -367,6 +371,7 @@ static bool pass_guard(struct round *r)
 }
 
 /* --- 8. the decision, and doing it ----------------------------------------------------------- */
+/* Where nothing is to be resized, new pods are to have what the others have. */
 static void set_sizes(struct round *r)
 {
     struct actuate_sizes *sizes = &r->entry->sizes;
@@ -379,11 +384,12 @@ static void set_sizes(struct round *r)
         sizes->containers[i].requests_only =
             api_container_policy(&r->entry->mpa.spec, name)->requests_only;
         for (int k = 0; k < API_RESOURCE_COUNT; k++) {
+            int64_t *size = &sizes->containers[i].request[k];
+            int64_t decided = r->decision.containers[i].request[k];
             if (first)
-                sizes->containers[i].request[k] = API_ABSENT;
-            if (r->decision.containers[i].resize &&
-                r->decision.containers[i].request[k] != API_ABSENT)
-                sizes->containers[i].request[k] = r->decision.containers[i].request[k];
+                *size = API_ABSENT;
+            if (decided != API_ABSENT && (r->decision.containers[i].resize || *size == API_ABSENT))
+                *size = decided;
         }
     }
 }
@@ -422,6 +428,49 @@ static void name_action(struct round *r)
         snprintf(e->reason, sizeof(e->reason), "%s", r->proposed.reason);
 }
 
+static bool sizes_any(const struct observation *seen)
+{
+    for (size_t i = 0; i < seen->container_count; i++)
+        if (seen->containers[i].controlled[RECOMMEND_CPU])
+            return true;
+    return false;
+}
+
+/* Whether CPU of a container that is meant to be set cannot be, as a condition's reason; a sidecar
+ * that nobody named is not meant. */
+static const char *find_unsized(const struct round *r, char *message, size_t size)
+{
+    const struct api_spec *spec = &r->entry->mpa.spec;
+    const struct observation *seen = &r->view.seen;
+    bool any = sizes_any(seen);
+    for (size_t i = 0; spec->controls[API_CPU] && i < seen->container_count; i++) {
+        const char *name = seen->containers[i].name;
+        const struct api_container *policy = api_container_policy(spec, name);
+        bool named = policy->name && strcmp(policy->name, name) == 0;
+        if (policy->off || seen->containers[i].controlled[RECOMMEND_CPU] || (any && !named))
+            continue;
+        bool requests = !isnan(seen->containers[i].request[RECOMMEND_CPU]);
+        snprintf(message, size,
+                 requests
+                     ? "the pods are Guaranteed, and controlledValues of container %s are "
+                       "RequestsOnly: its CPU is left alone; say RequestsAndLimits"
+                     : "container %s has no CPU request: its CPU is left alone; give it one in "
+                       "the pod template",
+                 name);
+        return requests ? REASON_QOS : REASON_NO_REQUEST;
+    }
+    return NULL;
+}
+
+static bool tell_unsized(struct round *r)
+{
+    char message[256];
+    const char *reason = find_unsized(r, message, sizeof(message));
+    if (reason)
+        say(r, API_COND_RESIZE_PENDING, true, reason, "%s", message);
+    return reason != NULL;
+}
+
 static void tell_pending(struct round *r, const struct actuate_report *report)
 {
     const struct entry *e = r->entry;
@@ -430,13 +479,25 @@ static void tell_pending(struct round *r, const struct actuate_report *report)
             e->cap_message);
         return;
     }
-    const char *reason = report->impossible   ? "QosClassForbids"
+    if (report->impossible == 0 && report->pending == 0 && tell_unsized(r))
+        return;
+    const char *reason = report->impossible   ? REASON_QOS
                          : report->infeasible ? "Infeasible"
                          : report->deferred   ? "Deferred"
                                               : "Refused";
     bool pending = report->pending > 0 || report->impossible > 0;
     say(r, API_COND_RESIZE_PENDING, pending, pending ? reason : "NonePending", "%s",
         pending ? report->message : "every pod has the size it was given");
+}
+
+/* That the last write was refused matters as long as there is something to write. */
+static void tell_scale_refusal(struct round *r, bool writes)
+{
+    struct entry *e = r->entry;
+    if (!writes)
+        e->scale_refusal[0] = '\0';
+    else if (e->scale_refusal[0])
+        say(r, API_COND_ABLE_TO_SCALE, false, "FailedUpdateScale", "%s", e->scale_refusal);
 }
 
 /* Knative takes an idle function to zero by itself, if nobody holds it, and new Revisions have to
@@ -448,7 +509,9 @@ static void set_replicas(struct round *r)
     bool platform = kube_is_knative(r->workload);
     bool idle = platform && (r->view.seen.latency_state == LATENCY_NO_TRAFFIC ||
                              r->view.seen.requests_per_s == 0);
-    if (!idle && r->decision.replicas != r->workload->replicas_wanted)
+    bool change = !idle && r->decision.replicas != r->workload->replicas_wanted;
+    tell_scale_refusal(r, change || platform);
+    if (change)
         act_on_replicas(r->entry, r->workload, r->decision.replicas);
     else if (platform)
         act_on_bounds(r->entry, r->workload, idle ? 0 : r->decision.replicas);
@@ -461,20 +524,22 @@ static bool act(struct round *r)
     keep(r, true);
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
     r->status.desired_replicas = r->decision.replicas;
-    e->may_act = may_act(e);
+    e->may_act = e->may_size;
     learning_guarded(e, &r->decision, r->cpu_capped);
     shadow_add(e, &r->view.seen, &r->proposed);
-    if (!e->may_act)
+    if (!e->may_act) {
+        tell_unsized(r);
         return true;
+    }
+    set_sizes(r);
     if (resizes(r)) {
-        set_sizes(r);
         guard_resized(e->guard, r->view.seen.now_s);
         journal_resized(e->controller->options.journal, e->key, r->view.seen.now_s);
         if (grows(r) && e->mpa.spec.mode == API_MODE_AUTO)
             e->increased_ms = clock_mono_ms();
     }
     struct actuate_report report;
-    act_on_sizes(e, r->pods, r->pod_count, &report);
+    act_on_sizes(e, r->workload, r->pods, r->pod_count, &report);
     tell_pending(r, &report);
     set_replicas(r);
     return true;
@@ -509,6 +574,25 @@ static void fill_recommendation(struct round *r)
     }
 }
 
+/* A target without pods keeps what is decided for the next one, also for another controller. */
+static void keep_recommendation(struct round *r)
+{
+    const struct actuate_sizes *sizes = &r->entry->sizes;
+    if (r->workload == NULL || r->view.seen.container_count > 0)
+        return;
+    for (size_t i = 0; i < sizes->count; i++) {
+        struct api_container_status *out = &r->status.containers[r->status.container_count];
+        bool any = false;
+        out->name = sizes->containers[i].name;
+        for (int k = 0; k < API_RESOURCE_COUNT; k++) {
+            out->target[k] = sizes->containers[i].request[k];
+            out->lower[k] = out->upper[k] = out->uncapped[k] = API_ABSENT;
+            any |= out->target[k] != API_ABSENT;
+        }
+        r->status.container_count += any;
+    }
+}
+
 /* Ready is the sum of the others: the first that is not as it should be gives its reason. */
 static void sum_up(struct round *r)
 {
@@ -531,6 +615,14 @@ static void sum_up(struct round *r)
     say(r, API_COND_READY, true, "Following", "the goal is followed");
 }
 
+/* What nodes and the API server refuse is told when they do. */
+static bool cannot_be_sized(const struct api_condition_value *sizing)
+{
+    return sizing->known && sizing->status &&
+           (strcmp(sizing->reason, REASON_QOS) == 0 ||
+            strcmp(sizing->reason, REASON_NO_REQUEST) == 0);
+}
+
 /* A refusal is said in an event once, when it begins. That a target is still being looked up is
  * none. */
 static void tell_refusal(struct round *r)
@@ -538,8 +630,10 @@ static void tell_refusal(struct round *r)
     struct entry *e = r->entry;
     const struct api_condition_value *unable = &r->status.conditions[API_COND_ABLE_TO_SCALE];
     const struct api_condition_value *config = &r->status.conditions[API_COND_CONFIG_UNSUPPORTED];
+    const struct api_condition_value *sizing = &r->status.conditions[API_COND_RESIZE_PENDING];
     const struct api_condition_value *why = unable->known && !unable->status  ? unable
                                             : config->known && config->status ? config
+                                            : cannot_be_sized(sizing)         ? sizing
                                                                               : NULL;
     if (why && strcmp(why->reason, REASON_LOOKING_UP) == 0)
         return;
@@ -580,6 +674,7 @@ static void end(struct round *r)
 {
     struct entry *e = r->entry;
     fill_recommendation(r);
+    keep_recommendation(r);
     sum_up(r);
     tell_refusal(r);
     keep_for_metrics(r);
@@ -606,7 +701,7 @@ void entry_decide(struct entry *e)
     };
     struct round r;
     begin(&r, e);
-    e->due = e->may_act = false;
+    e->due = e->may_act = e->may_size = false;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++)
         if (!steps[i](&r))
             break;

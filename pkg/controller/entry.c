@@ -8,8 +8,11 @@ static void on_resized(void *arg, const char *pod, const struct error *err)
 {
     struct entry *e = arg;
     metrics_count(e->controller->report.resizes, 1, METRICS_LABELS(err ? "refused" : "accepted"));
-    if (err)
-        entry_event(e, true, "ResizeRefused", "pod %s: %s", pod, err->message);
+    if (err == NULL)
+        return;
+    entry_event(e, true, "ResizeRefused", "pod %s: %s", pod, err->message);
+    e->pods_changed = true; /* what was refused may have been a boost: the size may do */
+    controller_wake(e->controller, 0);
 }
 
 struct entry *entry_new(struct controller *controller, const char *key)
@@ -69,7 +72,7 @@ void entry_remove(struct entry *e)
     if (!e->controller->stopping)
         hand_back(e);
     e->gone = true;
-    e->may_act = false;
+    e->may_act = e->may_size = false;
     if (!e->controller->stopping) {
         journal_forgot(e->controller->options.journal, e->key);
         learning_forget(e);
@@ -120,7 +123,7 @@ static void resume(struct entry *e)
     const char *when = json_str(json_object_get(e->mpa.status, "lastScaleTime"));
     time_parse(when, &e->last_scale_ms);
     e->written = json_incref(e->mpa.status);
-    if (e->mpa.spec.mode == API_MODE_AUTO && !entry_is_external(e))
+    if (e->mpa.spec.mode != API_MODE_OFF && !entry_is_external(e))
         read_sizes(e);
 }
 
@@ -139,7 +142,7 @@ void entry_update(struct entry *e, const json_t *object)
     if (api_parse(object, &mpa, &err) < 0) {
         log_warn("an MPA cannot be followed", log_str("mpa", e->key), log_str("why", err.message));
         string_set(&e->invalid, err.message);
-        e->may_act = false;
+        e->may_act = e->may_size = false;
         return;
     }
     bool changed = first || mpa.generation != e->mpa.generation || mpa.paused != e->mpa.paused;
@@ -163,7 +166,7 @@ void entry_update(struct entry *e, const json_t *object)
         resume(e);
     if (changed || entry_is_external(e)) {
         e->due = true;
-        e->may_act = false; /* until the new state has been decided on */
+        e->may_act = e->may_size = false; /* until the new state has been decided on */
     }
     if (changed)
         e->capped_until_ms = 0; /* what is wanted now may fit */

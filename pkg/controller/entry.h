@@ -75,11 +75,14 @@ struct entry {
     struct share *share;       /* of a group's CPU; NULL: it shares with nobody */
 
     struct actuate_sizes sizes; /* what every pod should have; count 0: not decided yet */
-    bool may_act;               /* as of the last decision: the target is ours and we are to act */
+    bool may_act;               /* as of the last decision: all is known, and it is ours to act, */
+    bool may_size;              /* or not all, but new pods can have the size of the others */
+    int64_t settles_ms;         /* monotonic: when the next boost of a pod ends; 0: none does */
     bool scaling;               /* a write of replicas is under way */
     int scale_from, scale_to;
-    int64_t increased_ms;                       /* monotonic, 0: never */
-    int64_t last_scale_ms;                      /* wall clock, 0: never */
+    char scale_refusal[256]; /* why the last write of replicas was not taken, "" when it was */
+    int64_t increased_ms;    /* monotonic, 0: never */
+    int64_t last_scale_ms;   /* wall clock, 0: never */
     int64_t deferred_since_ms, capped_until_ms; /* monotonic */
     bool infeasible;                            /* why it is capped; else deferred for too long */
     char cap_message[320];
@@ -112,6 +115,8 @@ void controller_forget_unmarked(struct controller *controller, const struct scop
 /* By what MPAs with the same target are told. */
 char *entry_target_key(const struct entry *entry);
 void controller_pods_changed(struct controller *controller, const struct kube_workload *owner);
+/* controller_catch_up will be called after so long, or sooner. */
+void controller_wake(struct controller *controller, int64_t in_ms);
 void controller_workload_changed(struct controller *controller,
                                  const struct kube_workload *workload);
 /* live.c */
@@ -141,10 +146,15 @@ __attribute__((format(printf, 4, 5))) void entry_event(struct entry *entry, bool
 void entry_decide(struct entry *entry);
 /* act.c */
 void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas);
-/* Keeps a platform's own autoscaler to what is decided already (0: it is idle), and tells nobody. */
+/* Keeps a platform's own autoscaler to what is decided already (0: it is idle), and tells nobody.
+ */
 void act_on_bounds(struct entry *entry, const struct kube_workload *workload, int replicas);
-void act_on_sizes(struct entry *entry, const struct kube_pod *const *pods, size_t count,
-                  struct actuate_report *report);
+void act_on_sizes(struct entry *entry, const struct kube_workload *workload,
+                  const struct kube_pod *const *pods, size_t count, struct actuate_report *report);
+/* CPU of a container once its pod has started: what is decided, or else the template's. API_ABSENT:
+ * neither, or it is not ours to set. */
+int64_t act_lasting_cpu(const struct entry *entry, const struct kube_workload *workload,
+                        const char *container);
 /* shadow.c: what Auto would have come to. Nothing, but in mode Off. */
 void shadow_add(struct entry *entry, const struct observation *seen,
                 const struct recommendation *proposed);

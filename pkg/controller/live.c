@@ -2,8 +2,9 @@
  * on through the API server, on the loop's time, while it holds the lease. */
 #include "entry.h"
 
-/* Events of the cluster are gathered for this long before they are acted on. */
-#define SOON_MS 250
+/* Events of the cluster are gathered for this long before they are acted on. A new pod's container
+ * starts within a second: what it is to have should be there before. */
+#define SOON_MS 20
 
 /* --- the world ------------------------------------------------------------------------------- */
 static bool synced(void *self)
@@ -101,11 +102,14 @@ static void on_soon(uv_timer_t *timer)
     controller_catch_up(live->controller);
 }
 
-static void wake(void *self)
+static void wake(void *self, int64_t in_ms)
 {
     struct live *live = self;
-    if (!live->controller->stopping && !uv_is_active((uv_handle_t *)&live->soon))
-        uv_timer_start(&live->soon, on_soon, SOON_MS, 0);
+    uint64_t delay_ms = in_ms > SOON_MS ? (uint64_t)in_ms : SOON_MS;
+    bool sooner =
+        uv_is_active((uv_handle_t *)&live->soon) && uv_timer_get_due_in(&live->soon) <= delay_ms;
+    if (!live->controller->stopping && !sooner)
+        uv_timer_start(&live->soon, on_soon, delay_ms, 0);
 }
 
 static struct world world_of(struct live *live)

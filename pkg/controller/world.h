@@ -50,8 +50,9 @@ struct world {
                         actuate_done on_done, void *arg);
     void (*drop_policy)(void *self, const struct api_mpa *mpa); /* it is gone */
 
-    /* Something should not wait for the next pass: controller_catch_up is to be called soon. */
-    void (*wake)(void *self);
+    /* Something should not wait for the next pass: controller_catch_up is to be called soon, or
+     * after in_ms. */
+    void (*wake)(void *self, int64_t in_ms);
 };
 
 #endif

@@ -136,9 +136,11 @@ static void tell(void *self, const struct kube_event *event)
             e->options.on_event(e->options.arg, i, event);
 }
 
-static void wake(void *self)
+/* Nothing waits longer than a step of the simulation. */
+static void wake(void *self, int64_t in_ms)
 {
     struct embed *e = self;
+    (void)in_ms;
     e->woken = true;
 }
 

@@ -78,7 +78,11 @@ enum guard_qos guard_qos_of(const struct guard_pod_container *containers, size_t
 /* Works out new requests and limits of one pod such that its QoS class stays: limits move in
  * proportion (RequestsAndLimits) or stay and cap the request (RequestsOnly); a Guaranteed pod keeps
  * request = limit; a Burstable one never becomes Guaranteed. Returns 1 when something changes, 0
- * when nothing does, and fails when the class forbids it (BestEffort cannot gain resources). */
+ * when nothing does, and fails when the class forbids it: a BestEffort pod cannot gain resources,
+ * nor a Guaranteed one change them where its limits are to be left. */
 int guard_fit_pod(struct guard_pod_container *containers, size_t n, struct error *err);
+/* The CPU of a container while its pod starts, where cpu_milli is its size: as the spec's boost has
+ * it, up to maxAllowed, and never less than its size. */
+int64_t guard_boost(const struct api_spec *spec, const char *container, int64_t cpu_milli);
 
 #endif

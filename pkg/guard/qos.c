@@ -36,16 +36,14 @@ static int64_t scale(int64_t amount, int64_t numerator, int64_t denominator)
     return scaled > INT64_MAX ? INT64_MAX : (int64_t)scaled;
 }
 
-static void fit(struct guard_pod_container *c, int r, enum guard_qos qos)
+static void fit(struct guard_pod_container *c, int r)
 {
     int64_t want = c->want[r], limit = c->limit[r];
     int64_t request = effective_request(c->request[r], limit);
     c->new_request[r] = want;
     if (!is_set(limit))
         return;
-    /* A Guaranteed pod keeps request = limit even where only requests are controlled: one without
-     * the other would change its class, which the API server refuses. */
-    if (qos == GUARD_GUARANTEED || (!c->requests_only && request == limit))
+    if (!c->requests_only && request == limit)
         c->new_limit[r] = want;
     else if (!c->requests_only)
         c->new_limit[r] = scale(limit, want, request);
@@ -71,6 +69,12 @@ static bool nudge(struct guard_pod_container *containers, size_t n)
     return false;
 }
 
+/* One without the other would change the class of a Guaranteed pod. */
+static bool needs_limit(const struct guard_pod_container *c, int r, enum guard_qos qos)
+{
+    return qos == GUARD_GUARANTEED && c->requests_only && c->want[r] != c->limit[r];
+}
+
 static int check(const struct guard_pod_container *containers, size_t n, enum guard_qos qos,
                  struct error *err)
 {
@@ -86,6 +90,11 @@ static int check(const struct guard_pod_container *containers, size_t n, enum gu
                 return error_set(err, ERROR_INVALID,
                                  "the pod is BestEffort and cannot gain resources while it runs: "
                                  "give container %s a request in the pod template",
+                                 containers[i].name);
+            if (needs_limit(&containers[i], r, qos))
+                return error_set(err, ERROR_INVALID,
+                                 "the pod is Guaranteed, and controlledValues of container %s are "
+                                 "RequestsOnly: say RequestsAndLimits",
                                  containers[i].name);
         }
     }
@@ -103,7 +112,7 @@ int guard_fit_pod(struct guard_pod_container *containers, size_t n, struct error
             c->new_request[r] = c->request[r];
             c->new_limit[r] = c->limit[r];
             if (c->want[r] != API_ABSENT)
-                fit(c, r, qos);
+                fit(c, r);
         }
     }
     if (qos == GUARD_BURSTABLE && guard_qos_of(containers, n, true) == GUARD_GUARANTEED)
@@ -116,4 +125,15 @@ int guard_fit_pod(struct guard_pod_container *containers, size_t n, struct error
             changed |= containers[i].new_request[r] != containers[i].request[r] ||
                        containers[i].new_limit[r] != containers[i].limit[r];
     return changed;
+}
+
+int64_t guard_boost(const struct api_spec *spec, const char *container, int64_t cpu_milli)
+{
+    int64_t most = api_container_policy(spec, container)->max[API_CPU];
+    int64_t boosted = scale(cpu_milli, spec->boost.factor > 1 ? spec->boost.factor : 1, 1);
+    if (boosted < INT64_MAX - spec->boost.more_milli)
+        boosted += spec->boost.more_milli;
+    if (most != API_ABSENT && boosted > most)
+        boosted = most;
+    return boosted > cpu_milli ? boosted : cpu_milli;
 }

@@ -36,7 +36,9 @@ void guard_check_seen(struct guard *guard, const struct guard_limits *limits,
     for (size_t i = 0; i < seen->container_count; i++) {
         containers[i] = (struct guard_container){.name = seen->containers[i].name};
         for (int k = 0; k < API_RESOURCE_COUNT; k++) {
-            containers[i].request[k] = whole(seen->containers[i].request[k]);
+            containers[i].request[k] = seen->containers[i].controlled[k]
+                                           ? whole(seen->containers[i].request[k])
+                                           : API_ABSENT;
             containers[i].limit[k] = API_ABSENT;
         }
     }

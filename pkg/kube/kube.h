@@ -309,6 +309,11 @@ kube_cache_bytes(const struct kube_cache *cache); /* memory held for pods, for b
 
 /* Projection of one object, by itself. */
 struct kube_pod *kube_pod_from_json(const json_t *object);
+/* Its kubelet has taken it, and answers for its resizes. */
+bool kube_pod_is_taken(const struct kube_pod *pod);
+/* Whether it has not been ready yet, or for less than longer_ms. One that has lost its readiness
+ * does not start again. */
+bool kube_pod_starts(const struct kube_pod *pod, int64_t longer_ms);
 void kube_pod_free(struct kube_pod *pod);
 
 /* --- events (events.c) -----------------------------------------------------------------------

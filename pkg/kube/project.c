@@ -6,6 +6,7 @@
 #define MAX_CONTAINERS 256
 #define MAX_NAME       253
 #define MAX_MESSAGE    256
+#define FIRST_WORD_MS  5000
 
 const char *kube_uid(const json_t *object)
 {
@@ -311,6 +312,19 @@ struct kube_pod *kube_pod_project(const json_t *object, size_t headroom)
 struct kube_pod *kube_pod_from_json(const json_t *object)
 {
     return kube_pod_project(object, 0);
+}
+
+bool kube_pod_is_taken(const struct kube_pod *pod)
+{
+    return pod->started_ms > 0 || pod->phase == KUBE_RUNNING;
+}
+
+/* The kubelet says that a pod is not ready when it takes it, and then no more until it is. */
+bool kube_pod_starts(const struct kube_pod *pod, int64_t longer_ms)
+{
+    if (pod->ready)
+        return clock_wall_ms() - pod->ready_changed_ms < longer_ms;
+    return pod->ready_changed_ms - pod->started_ms < FIRST_WORD_MS;
 }
 
 void kube_pod_free(struct kube_pod *pod)

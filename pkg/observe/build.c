@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A boost ends a moment after its time. */
+#define BOOST_END_MS 5000
+
 static double amount(int64_t value)
 {
     return value == KUBE_ABSENT ? NAN : (double)value;
@@ -15,21 +18,40 @@ static double bound(int64_t value, double otherwise)
     return value == API_ABSENT ? otherwise : (double)value;
 }
 
+/* --- the boost of pods that start ------------------------------------------------------------ */
+static bool is_boosted(const struct observe_subject *subject, const struct kube_pod *pod)
+{
+    const struct api_spec *spec = &subject->mpa->spec;
+    return api_boosts(spec) &&
+           kube_pod_starts(pod, (int64_t)spec->boost.duration_s * 1000 + BOOST_END_MS);
+}
+
+/* CPU that is in force, but for a boost. */
+static double cpu_of(const struct observe_subject *subject, const struct kube_pod *pod,
+                     const struct kube_container *k)
+{
+    double have = amount(k->actual_requests.cpu_milli);
+    int64_t lasting = is_boosted(subject, pod) && subject->lasting_cpu
+                          ? subject->lasting_cpu(subject->arg, k->name)
+                          : API_ABSENT;
+    return lasting == API_ABSENT ? have : fmin(have, (double)lasting);
+}
+
 /* --- containers ------------------------------------------------------------------------------
  * A bound that is not stated: the guard has a floor of its own, and an upper bound must be a number
  * for the rule that fills CPU before it adds replicas. Then it is what the container has now, or
  * its limit: without being told how far, growth goes to replicas. */
 static void set_bounds(struct recommend_container *c, const struct api_container *policy,
-                       const struct kube_container *k, bool cpu_capped)
+                       const struct kube_container *k, double have_cpu, bool cpu_capped)
 {
-    double have_cpu = amount(k->actual_requests.cpu_milli);
+    bool boosted = have_cpu < amount(k->actual_requests.cpu_milli);
+    double limit_cpu = boosted ? have_cpu : amount(k->limits.cpu_milli);
     double have_memory = amount(k->actual_requests.memory_bytes);
     c->request[RECOMMEND_CPU] = have_cpu;
     c->request[RECOMMEND_MEMORY] = have_memory;
     c->min[RECOMMEND_CPU] = bound(policy->min[API_CPU], 10);
     c->min[RECOMMEND_MEMORY] = bound(policy->min[API_MEMORY], 16 << 20);
-    c->max[RECOMMEND_CPU] =
-        bound(policy->max[API_CPU], fmax(have_cpu, amount(k->limits.cpu_milli)));
+    c->max[RECOMMEND_CPU] = bound(policy->max[API_CPU], fmax(have_cpu, limit_cpu));
     c->max[RECOMMEND_MEMORY] = bound(policy->max[API_MEMORY], 1e18);
     if (cpu_capped && have_cpu < c->max[RECOMMEND_CPU]) {
         c->max[RECOMMEND_CPU] = have_cpu;
@@ -50,11 +72,12 @@ static void add_containers(struct observation *seen, const struct observe_subjec
         const struct api_container *policy = api_container_policy(spec, k->name);
         struct recommend_container *c = &seen->containers[seen->container_count++];
         *c = (struct recommend_container){.name = k->name};
+        bool ours = !policy->off && !(policy->requests_only && pod->qos == KUBE_QOS_GUARANTEED);
         c->controlled[RECOMMEND_CPU] =
-            spec->controls[API_CPU] && !policy->off && k->requests.cpu_milli != KUBE_ABSENT;
+            spec->controls[API_CPU] && ours && k->requests.cpu_milli != KUBE_ABSENT;
         c->controlled[RECOMMEND_MEMORY] =
-            spec->controls[API_MEMORY] && !policy->off && k->requests.memory_bytes != KUBE_ABSENT;
-        set_bounds(c, policy, k, subject->cpu_capped);
+            spec->controls[API_MEMORY] && ours && k->requests.memory_bytes != KUBE_ABSENT;
+        set_bounds(c, policy, k, cpu_of(subject, pod, k), subject->cpu_capped);
     }
 }
 
@@ -102,12 +125,19 @@ static bool counts(const struct kube_pod *pod)
 }
 
 /* Pods may differ for a moment, when a new one has the template's size: the largest counts. */
-static void raise_requests(struct observation *seen, const struct recommend_pod *pod)
+static void raise_requests(struct observation *seen, const struct observe_subject *subject,
+                           const struct kube_pod *pod)
 {
-    for (size_t i = 0; i < seen->container_count; i++)
-        for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++)
-            seen->containers[i].request[r] =
-                fmax(seen->containers[i].request[r], pod->containers[i].request[r]);
+    for (size_t i = 0; i < pod->container_count; i++) {
+        const struct kube_container *k = &pod->containers[i];
+        int at = container_index(seen, k->name);
+        if (at < 0)
+            continue;
+        double *request = seen->containers[at].request;
+        request[RECOMMEND_CPU] = fmax(request[RECOMMEND_CPU], cpu_of(subject, pod, k));
+        request[RECOMMEND_MEMORY] =
+            fmax(request[RECOMMEND_MEMORY], amount(k->actual_requests.memory_bytes));
+    }
 }
 
 static void add_pods(const struct observe *o, const struct observe_subject *subject,
@@ -124,7 +154,8 @@ static void add_pods(const struct observe *o, const struct observe_subject *subj
             add_containers(seen, subject, pod);
         view->kube_pods[seen->pod_count] = pod;
         fill_pod(o, seen, pod, &view->pods[seen->pod_count]);
-        raise_requests(seen, &view->pods[seen->pod_count++]);
+        view->pods[seen->pod_count++].starting |= is_boosted(subject, pod);
+        raise_requests(seen, subject, pod);
     }
     seen->pods = view->pods;
 }

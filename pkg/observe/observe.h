@@ -70,7 +70,11 @@ struct observe_subject {
     const struct kube_workload *workload;
     const struct kube_pod *const *pods; /* all of the workload, ended ones too */
     size_t pod_count;
-    bool cpu_capped;         /* a node refused more CPU: what pods have is the most they can get */
+    bool cpu_capped; /* a node refused more CPU: what pods have is the most they can get */
+    /* CPU that a container has once its pod has started, in milli-cores; API_ABSENT: unknown. Asked
+     * where the MPA boosts pods that start: what these have is no size. NULL: unknown of all. */
+    int64_t (*lasting_cpu)(const void *arg, const char *container);
+    const void *arg;
     double since_increase_s; /* since we last added capacity; INFINITY: never */
 };
 

@@ -15,7 +15,7 @@ from harness import ROOT, api_proxy, columns, get, kubectl, post
 
 HERE = pathlib.Path(__file__).parent
 CRD = ROOT / "crds" / "multidimpodautoscalers.yaml"
-EXAMPLE = ROOT / "deploy" / "examples" / "mpa.yaml"
+EXAMPLES = [ROOT / "deploy" / "examples" / name for name in ("mpa.yaml", "startup-boost.yaml")]
 MPACTL = os.environ.get("MPACTL", str(ROOT / "build" / "mpactl"))
 
 TABLE = yaml.safe_load((HERE / "bad_manifests.yaml").read_text())
@@ -129,6 +129,9 @@ GOOD = {
     "two in one": {"spec.recommenders.0.name": "hpa+vpa"},
     "mode Off": {"spec.policy.updateMode": "Off"},
     "group": {"spec.policy.harvestGroup": "team-1"},
+    "boost by a factor": {"spec.policy.startupBoost.cpu": {"type": "Factor", "factor": 2}},
+    "boost by a quantity":
+        {"spec.policy.startupBoost.cpu": {"type": "Quantity", "quantity": "500m", "durationSeconds": 10}},
     "long name": {"metadata.name": "-".join(["a23456789"] * 7)},
     "status in a manifest": {"status": {"currentReplicas": 1}},
 }
@@ -144,11 +147,12 @@ def test_both_accept(schema, values):
     assert "warning" not in done.stdout
 
 
-def test_example_is_accepted(schema):
-    kubectl("apply", "-n", schema, "--dry-run=server", "-f", str(EXAMPLE))
-    done = subprocess.run([MPACTL, "validate", "-f", str(EXAMPLE)], capture_output=True, text=True)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_is_accepted(schema, example):
+    kubectl("apply", "-n", schema, "--dry-run=server", "-f", str(example))
+    done = subprocess.run([MPACTL, "validate", "-f", str(example)], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done
-    assert done.stdout == f"{EXAMPLE}: default/primes: valid\n"
+    assert done.stdout == f"{example}: default/primes: valid\n"
 
 
 def test_defaults(schema):

@@ -198,6 +198,190 @@ static void test_initial_mode_sizes_a_new_pod_once(void **state)
     kube_pod_free(pod);
 }
 
+/* --- pods that start --- */
+#define STARTED_MS 1767225601000 /* 2026-01-01T00:00:01Z */
+
+/* A pod as its kubelet has just taken it, or one that nobody has taken yet. */
+static struct kube_pod *make_new_pod(bool taken)
+{
+    struct kube_pod *pod = make_pod(guaranteed, "");
+    pod->phase = KUBE_PENDING;
+    pod->ready = false;
+    pod->started_ms = pod->ready_changed_ms = taken ? STARTED_MS : 0;
+    return pod;
+}
+
+static void get_ready(struct kube_pod *pod, int64_t after_ms)
+{
+    pod->phase = KUBE_RUNNING;
+    pod->ready = true;
+    pod->ready_changed_ms = STARTED_MS + after_ms;
+}
+
+/* What the cache would show of a patch that was taken. */
+static void take(struct kube_pod *pod, int64_t milli)
+{
+    pod->containers[0].requests.cpu_milli = pod->containers[0].limits.cpu_milli = milli;
+}
+
+static void at_ms(int64_t after_start)
+{
+    clock_set(1000000 + after_start, STARTED_MS + after_start);
+}
+
+static struct actuate_report boost(struct script *s, const struct kube_pod *pod, bool only_new)
+{
+    struct actuate_sizes sizes = want_cpu(300);
+    sizes.boosts = true;
+    sizes.boost_more_ms = 10000;
+    sizes.containers[0].boosted_cpu = 600;
+    struct actuate_report report;
+    actuate_resize(s->actuator, &pod, 1, &sizes, only_new, &report);
+    int awaited = s->answers + report.patched;
+    fake_run_until(&s->fake, s->answers == awaited);
+    return report;
+}
+
+static void test_a_pod_is_sized_before_it_runs(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    at_ms(0);
+    assert_int_equal(resize(s, pod, 400, true).patched, 1);
+    kube_pod_free(pod);
+}
+
+/* The node may have been chosen by what the template asks for. */
+static void test_a_pod_that_nobody_has_taken_never_grows(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(false);
+    at_ms(0);
+    assert_int_equal(resize(s, pod, 400, false).patched, 0);
+    assert_int_equal(boost(s, pod, false).patched, 0);
+    assert_int_equal(resize(s, pod, 100, false).patched, 1);
+    kube_pod_free(pod);
+}
+
+static void test_a_boost_lasts_until_the_pod_is_ready_and_a_while(void **state)
+{
+    for (int only_new = 0; only_new < 2; only_new++) {
+        struct script *s = *state;
+        struct kube_pod *pod = make_new_pod(true);
+        pod->uid[1] = (char)('1' + only_new);
+        at_ms(1000);
+        struct actuate_report report = boost(s, pod, only_new);
+        assert_int_equal(report.patched, 1);
+        assert_int_equal(report.boosted, 1);
+        assert_int_equal(report.settles_in_ms, -1); /* it will be told when it is ready */
+        assert_non_null(strstr(s->body, "600m"));
+        take(pod, 600);
+        at_ms(60000); /* it takes its time */
+        assert_int_equal(boost(s, pod, only_new).patched, 0);
+
+        get_ready(pod, 60000);
+        at_ms(64000);
+        report = boost(s, pod, only_new);
+        assert_int_equal(report.patched, 0);
+        assert_int_equal(report.settles_in_ms, 6000);
+        at_ms(70000);
+        report = boost(s, pod, only_new);
+        assert_int_equal(report.patched, 1);
+        assert_int_equal(report.boosted, 0);
+        assert_int_equal(report.settles_in_ms, -1);
+        assert_non_null(strstr(s->body, "300m"));
+        take(pod, 300);
+        assert_int_equal(boost(s, pod, only_new).patched, 0);
+        kube_pod_free(pod);
+    }
+}
+
+/* Another one has boosted it and is gone. */
+static void test_a_controller_that_starts_anew_ends_a_boost(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    take(pod, 600);
+    get_ready(pod, 5000);
+    at_ms(8000);
+    assert_int_equal(boost(s, pod, true).settles_in_ms, 7000);
+    at_ms(20000);
+    assert_int_equal(boost(s, pod, true).patched, 1);
+    assert_non_null(strstr(s->body, "300m"));
+    kube_pod_free(pod);
+}
+
+static void test_a_pod_that_lost_its_readiness_is_not_boosted(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    take(pod, 300);
+    get_ready(pod, 3600000);
+    at_ms(3600000);
+    pod->ready = false;
+    assert_int_equal(boost(s, pod, false).patched, 0);
+    pod->ready = true;
+    assert_int_equal(boost(s, pod, false).patched, 0);
+    kube_pod_free(pod);
+}
+
+static void test_a_node_without_room_for_a_boost_gives_the_size(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    at_ms(1000);
+    assert_int_equal(boost(s, pod, true).boosted, 1);
+    take(pod, 600);
+    pod->resize = KUBE_RESIZE_DEFERRED;
+    struct actuate_report report = boost(s, pod, true);
+    assert_int_equal(report.patched, 1);
+    assert_int_equal(report.boosted, 0);
+    assert_non_null(strstr(s->body, "300m"));
+    assert_non_null(strstr(report.boost_refusal, "pod p"));
+    assert_false(report.deferred); /* nothing is said of the size */
+    assert_int_equal(report.pending, 0);
+    take(pod, 300);
+    report = boost(s, pod, true); /* the kubelet has not seen it yet */
+    assert_int_equal(report.patched, 0);
+    assert_string_equal(report.boost_refusal, "");
+    pod->resize = KUBE_RESIZE_NONE;
+    assert_int_equal(boost(s, pod, true).patched, 0);
+    kube_pod_free(pod);
+}
+
+static void test_a_boost_that_the_api_server_refuses_gives_the_size(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    at_ms(1000);
+    s->status = 403;
+    assert_int_equal(boost(s, pod, true).boosted, 1);
+    s->status = 200;
+    struct actuate_report report = boost(s, pod, true);
+    assert_int_equal(report.patched, 1);
+    assert_int_equal(report.boosted, 0);
+    kube_pod_free(pod);
+}
+
+static void test_a_refusal_in_initial_mode_is_told_and_repeated(void **state)
+{
+    struct script *s = *state;
+    struct kube_pod *pod = make_new_pod(true);
+    at_ms(0);
+    s->status = 403;
+    assert_int_equal(resize(s, pod, 400, true).patched, 1);
+    get_ready(pod, 0);
+    at_ms(20000);
+    assert_int_equal(resize(s, pod, 400, true).pending, 1);
+    s->status = 200;
+    at_ms(40000);
+    assert_int_equal(resize(s, pod, 400, true).patched, 1);
+    take(pod, 400);
+    at_ms(80000);
+    assert_int_equal(resize(s, pod, 300, true).patched, 0);
+    kube_pod_free(pod);
+}
+
 static void test_freeing_with_a_request_under_way(void **state)
 {
     struct script *s = *state;
@@ -251,6 +435,21 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_refusal_is_told_and_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pending_resizes_are_reported, setup, teardown),
         cmocka_unit_test_setup_teardown(test_initial_mode_sizes_a_new_pod_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pod_is_sized_before_it_runs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pod_that_nobody_has_taken_never_grows, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_boost_lasts_until_the_pod_is_ready_and_a_while,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_controller_that_starts_anew_ends_a_boost, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_pod_that_lost_its_readiness_is_not_boosted, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_node_without_room_for_a_boost_gives_the_size, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_a_boost_that_the_api_server_refuses_gives_the_size,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_refusal_in_initial_mode_is_told_and_repeated, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_freeing_with_a_request_under_way, setup, teardown),
         cmocka_unit_test_setup_teardown(test_replicas_go_to_scale, setup, teardown),
     };

@@ -266,6 +266,37 @@ static void parses_variants(void **state)
     api_clear(&mpa);
 }
 
+static void parses_a_boost(void **state)
+{
+    (void)state;
+    struct api_mpa mpa;
+    struct error err = {0};
+    cleanup_json json_t *json = from_yaml(minimal);
+
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_false(api_boosts(&mpa.spec));
+    api_clear(&mpa);
+    put(json, "spec.policy.startupBoost.cpu", "{type: Factor, factor: 3}");
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_true(api_boosts(&mpa.spec));
+    assert_int_equal(mpa.spec.boost.factor, 3);
+    assert_int_equal(mpa.spec.boost.more_milli, 0);
+    assert_int_equal(mpa.spec.boost.duration_s, 0);
+    api_clear(&mpa);
+    put(json, "spec.policy.startupBoost.cpu",
+        "{type: Quantity, quantity: 500m, durationSeconds: 10}");
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_true(api_boosts(&mpa.spec));
+    assert_int_equal(mpa.spec.boost.factor, 0);
+    assert_int_equal(mpa.spec.boost.more_milli, 500);
+    assert_int_equal(mpa.spec.boost.duration_s, 10);
+    api_clear(&mpa);
+    put(json, "spec.policy.startupBoost.cpu", "{type: Factor, factor: 1}");
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_false(api_boosts(&mpa.spec)); /* as much as without */
+    api_clear(&mpa);
+}
+
 static void finds_container_policy(void **state)
 {
     (void)state;
@@ -422,6 +453,21 @@ static const struct bad {
     {"spec.policy.updateMode", "Off", "spec.policy.updateMode", "write \"Off\" with quotes"},
     {"spec.policy.updateMode", "Recreate", "spec.policy.updateMode", "Off, Initial, Auto"},
     {"spec.policy.harvestGroup", "The Team", "spec.policy.harvestGroup", "lower-case"},
+    {"spec.policy.startupBoost", "{cpu: {type: Factor, factor: 2}}", "spec.policy.startupBoost",
+     "beside harvestGroup"},
+    {"spec.policy", "{startupBoost: {}}", "spec.policy.startupBoost.cpu", "required"},
+    {"spec.policy", "{startupBoost: {cpu: {factor: 2}}}", "spec.policy.startupBoost.cpu.type",
+     "required"},
+    {"spec.policy", "{startupBoost: {cpu: {type: Factor}}}", "spec.policy.startupBoost.cpu.factor",
+     "required when type is Factor"},
+    {"spec.policy", "{startupBoost: {cpu: {type: Factor, factor: 0}}}",
+     "spec.policy.startupBoost.cpu.factor", "from 1 to 100"},
+    {"spec.policy", "{startupBoost: {cpu: {type: Factor, factor: 2, quantity: 1}}}",
+     "spec.policy.startupBoost.cpu.quantity", "only when type is Quantity"},
+    {"spec.policy", "{startupBoost: {cpu: {type: Quantity, quantity: 1Gi}}}",
+     "spec.policy.startupBoost.cpu.quantity", "not an amount of CPU"},
+    {"spec.policy", "{startupBoost: {cpu: {type: Factor, factor: 2, durationSeconds: 3601}}}",
+     "spec.policy.startupBoost.cpu.durationSeconds", "from 0 to 3600"},
     {"spec.recommenders", "[]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders", "[{name: a}, {name: b}]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders.0.name", "PPO", "spec.recommenders[0].name", "recommender's name"},
@@ -642,6 +688,7 @@ int main(void)
         cmocka_unit_test(parses_default_behavior),
         cmocka_unit_test(parses_everything),
         cmocka_unit_test(parses_variants),
+        cmocka_unit_test(parses_a_boost),
         cmocka_unit_test(finds_container_policy),
         cmocka_unit_test(names_what_is_wrong),
         cmocka_unit_test(accepts_what_is_right),

@@ -95,21 +95,47 @@ static void requests_only_leaves_limits_and_stops_at_them(void **state)
 static void guaranteed_pods_keep_both_equal(void **state)
 {
     (void)state;
-    for (int requests_only = 0; requests_only < 2; requests_only++) {
-        struct guard_pod_container c = container(200, 200, 64 * MI, 64 * MI);
-        c.requests_only = requests_only;
-        c.want[API_CPU] = 150;
-        assert_int_equal(fit(&c, 1), 1);
-        assert_cpu(&c, 150, 150);
-        c.want[API_MEMORY] = 96 * MI;
-        assert_int_equal(fit(&c, 1), 1);
-        assert_int_equal(c.new_request[API_MEMORY], 96 * MI);
-        assert_int_equal(c.new_limit[API_MEMORY], 96 * MI);
-    }
-    struct guard_pod_container c = container(NONE, 200, NONE, 64 * MI);
+    struct guard_pod_container c = container(200, 200, 64 * MI, 64 * MI);
+    c.want[API_CPU] = 150;
+    assert_int_equal(fit(&c, 1), 1);
+    assert_cpu(&c, 150, 150);
+    c.want[API_MEMORY] = 96 * MI;
+    assert_int_equal(fit(&c, 1), 1);
+    assert_int_equal(c.new_request[API_MEMORY], 96 * MI);
+    assert_int_equal(c.new_limit[API_MEMORY], 96 * MI);
+    c = container(NONE, 200, NONE, 64 * MI);
     c.want[API_CPU] = 400;
     assert_int_equal(fit(&c, 1), 1);
     assert_cpu(&c, 400, 400);
+}
+
+static void guaranteed_pods_cannot_leave_their_limits(void **state)
+{
+    (void)state;
+    struct guard_pod_container c = container(200, 200, 64 * MI, 64 * MI);
+    c.requests_only = true;
+    c.want[API_CPU] = 150;
+    assert_true(fit(&c, 1) < 0);
+    c.want[API_CPU] = 200; /* what it has */
+    assert_int_equal(fit(&c, 1), 0);
+}
+
+static void boosts_are_bounded(void **state)
+{
+    (void)state;
+    struct api_container bounds = {
+        .name = (char *)(uintptr_t) "app", .min = {NONE, NONE}, .max = {NONE, NONE}};
+    struct api_spec spec = {.boost.factor = 2, .containers = {bounds}, .container_count = 1};
+    assert_int_equal(guard_boost(&spec, "app", 300), 600);
+    spec.containers[0].max[API_CPU] = 500;
+    assert_int_equal(guard_boost(&spec, "app", 300), 500);
+    assert_int_equal(guard_boost(&spec, "app", 500), 500);
+    assert_int_equal(guard_boost(&spec, "app", 700), 700); /* never less than its size */
+    spec.boost = (struct api_boost){.more_milli = 150};
+    assert_int_equal(guard_boost(&spec, "app", 300), 450);
+    assert_int_equal(guard_boost(&spec, "other", 300), 450);
+    spec.boost = (struct api_boost){.factor = 100};
+    assert_int_equal(guard_boost(&spec, "other", INT64_MAX / 2), INT64_MAX);
 }
 
 static void burstable_pods_never_become_guaranteed(void **state)
@@ -217,6 +243,8 @@ int main(void)
         cmocka_unit_test(limits_move_in_proportion),
         cmocka_unit_test(requests_only_leaves_limits_and_stops_at_them),
         cmocka_unit_test(guaranteed_pods_keep_both_equal),
+        cmocka_unit_test(guaranteed_pods_cannot_leave_their_limits),
+        cmocka_unit_test(boosts_are_bounded),
         cmocka_unit_test(burstable_pods_never_become_guaranteed),
         cmocka_unit_test(best_effort_pods_gain_nothing),
         cmocka_unit_test(burstable_containers_may_gain_a_request),

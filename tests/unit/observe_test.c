@@ -260,6 +260,61 @@ static void test_pods_that_do_not_count(void **state)
     stop(s);
 }
 
+static int64_t lasting_cpu(const void *arg, const char *container)
+{
+    (void)arg;
+    return strcmp(container, "c") == 0 ? 150 : API_ABSENT;
+}
+
+/* 200m are in force in both, of which the second has 50m only until it has started. */
+static void test_a_boost_is_no_size(void **state)
+{
+    (void)state;
+    struct script *s = start("");
+    struct observe_subject subject = {.key = "ns/m",
+                                      .mpa = &s->mpa,
+                                      .workload = &s->workload,
+                                      .pods = (const struct kube_pod *const *)s->pods,
+                                      .pod_count = 1,
+                                      .lasting_cpu = lasting_cpu,
+                                      .since_increase_s = INFINITY};
+    const struct observation *seen = &s->view.seen;
+    s->mpa.spec.boost = (struct api_boost){.factor = 2, .duration_s = 120};
+    s->mpa.spec.containers[0].max[API_CPU] = API_ABSENT;
+    add_pod(s, "p1", ready);
+    add_pod(s, "p2", ready);
+    observe_build(s->observe, &subject, &s->view, &s->err);
+    assert_true(seen->pods[0].starting);
+    assert_true(seen->pods[0].containers[0].request[RECOMMEND_CPU] == 200); /* in force */
+    assert_true(seen->containers[0].request[RECOMMEND_CPU] == 150);
+    assert_true(seen->containers[0].max[RECOMMEND_CPU] == 150); /* as far as it has been told */
+
+    s->pods[1]->ready_changed_ms -= 200000; /* it is over for this one */
+    subject.pod_count = 2;
+    observe_view_clear(&s->view);
+    observe_build(s->observe, &subject, &s->view, &s->err);
+    assert_false(seen->pods[1].starting);
+    assert_true(seen->containers[0].request[RECOMMEND_CPU] == 200);
+    stop(s);
+}
+
+static void test_what_cannot_be_sized_is_not_ours(void **state)
+{
+    (void)state;
+    struct script *s = start("");
+    add_pod(s, "p1", ready);
+    build(s);
+    assert_true(s->view.seen.containers[0].controlled[RECOMMEND_CPU]);
+    assert_false(s->view.seen.containers[1].controlled[RECOMMEND_CPU]); /* requests nothing */
+    s->mpa.spec.containers[0].requests_only = true;
+    build(s);
+    assert_true(s->view.seen.containers[0].controlled[RECOMMEND_CPU]);
+    s->pods[0]->qos = KUBE_QOS_GUARANTEED;
+    build(s);
+    assert_false(s->view.seen.containers[0].controlled[RECOMMEND_CPU]);
+    stop(s);
+}
+
 static void test_an_own_query_gives_seconds_or_buckets(void **state)
 {
     struct script *s = start(",\"query\":\"own_metric{pod=~\\\"$pods\\\"}\"");
@@ -480,6 +535,8 @@ int main(void)
         cmocka_unit_test(test_missing_silent_and_beyond_are_told_apart),
         cmocka_unit_test(test_without_usage_nothing_is_said),
         cmocka_unit_test(test_pods_that_do_not_count),
+        cmocka_unit_test(test_a_boost_is_no_size),
+        cmocka_unit_test(test_what_cannot_be_sized_is_not_ours),
         cmocka_unit_test(test_an_own_query_gives_seconds_or_buckets),
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
         cmocka_unit_test(test_figures_as_json),
