@@ -74,6 +74,7 @@ struct api_spec {
     enum api_mode mode;
     struct api_boost boost;
     char *harvest_group; /* whose MPAs of the namespace share CPU; NULL: this one with nobody */
+    bool knative_own;    /* what is of Knative is to be given our class, not its autoscaler's */
     char *recommender;   /* "threshold" when none is named */
 };
 

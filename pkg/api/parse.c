@@ -230,6 +230,7 @@ static int parse_spec(const json_t *json, struct api_spec *spec, struct error *e
     spec->mode = parse_mode(policy);
     spec->harvest_group = read_string(policy, "harvestGroup");
     parse_boost(api_member(api_member(policy, "startupBoost"), "cpu"), &spec->boost);
+    spec->knative_own = member_is(policy, "knative", "Own");
     spec->recommender = read_string(json_array_get(recommenders, 0), "name");
     if (!spec->recommender)
         spec->recommender = xstrdup(DEFAULT_RECOMMENDER);

@@ -17,6 +17,7 @@ static const char *const container_modes[] = {"Auto", "Off", NULL};
 static const char *const controlled_values[] = {"RequestsAndLimits", "RequestsOnly", NULL};
 static const char *const update_modes[] = {"Off", "Initial", "Auto", NULL};
 static const char *const boost_types[] = {"Factor", "Quantity", NULL};
+static const char *const knative_ways[] = {"Steer", "Own", NULL};
 
 /* --- spec.scaleTargetRef, spec.goals -------------------------------------------------------- */
 static const struct field target_ref[] = {
@@ -173,6 +174,7 @@ static const struct field update_policy[] = {
     {.name = "updateMode", .type = FIELD_STRING, .values = update_modes},
     {.name = "harvestGroup", .type = FIELD_STRING, .format = format_label},
     {.name = "startupBoost", .type = FIELD_OBJECT, .members = startup_boost},
+    {.name = "knative", .type = FIELD_STRING, .values = knative_ways},
     END,
 };
 

@@ -132,6 +132,7 @@ GOOD = {
     "boost by a factor": {"spec.policy.startupBoost.cpu": {"type": "Factor", "factor": 2}},
     "boost by a quantity":
         {"spec.policy.startupBoost.cpu": {"type": "Quantity", "quantity": "500m", "durationSeconds": 10}},
+    "own": {"spec.policy.knative": "Own"},
     "long name": {"metadata.name": "-".join(["a23456789"] * 7)},
     "status in a manifest": {"status": {"currentReplicas": 1}},
 }
@@ -167,7 +168,7 @@ def test_defaults(schema):
             "container": [
                 {"name": "*", "mode": "Auto", "controlledValues": "RequestsAndLimits"}],
         },
-        "policy": {"updateMode": "Auto"},
+        "policy": {"updateMode": "Auto", "knative": "Steer"},
         "recommenders": [{"name": "threshold"}],
     }
 

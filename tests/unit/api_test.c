@@ -58,7 +58,7 @@ static const char full[] =
     "      controlledValues: RequestsOnly\n"
     "      requests: {minAllowed: {cpu: 100m, memory: 64Mi}, maxAllowed: {cpu: 2, memory: 1.5Gi}}\n"
     "    - {name: proxy, mode: \"Off\"}\n"
-    "  policy: {updateMode: Initial, harvestGroup: team}\n"
+    "  policy: {updateMode: Initial, harvestGroup: team, knative: Own}\n"
     "  recommenders: [{name: ppo}]\n"
     "status: {currentReplicas: 3}\n";
 
@@ -135,6 +135,7 @@ static void parses_defaults(void **state)
     assert_false(spec->controls[API_MEMORY]);
     assert_int_equal(spec->container_count, 0);
     assert_int_equal(spec->mode, API_MODE_AUTO);
+    assert_false(spec->knative_own);
     assert_string_equal(spec->recommender, "threshold");
     api_clear(&mpa);
 }
@@ -231,6 +232,7 @@ static void parses_everything(void **state)
     assert_full_goals(&mpa.spec);
     assert_full_constraints(&mpa.spec);
     assert_int_equal(mpa.spec.mode, API_MODE_INITIAL);
+    assert_true(mpa.spec.knative_own);
     assert_string_equal(api_mode_name(mpa.spec.mode), "Initial");
     assert_string_equal(mpa.spec.recommender, "ppo");
     api_clear(&mpa);
@@ -468,6 +470,7 @@ static const struct bad {
      "spec.policy.startupBoost.cpu.quantity", "not an amount of CPU"},
     {"spec.policy", "{startupBoost: {cpu: {type: Factor, factor: 2, durationSeconds: 3601}}}",
      "spec.policy.startupBoost.cpu.durationSeconds", "from 0 to 3600"},
+    {"spec.policy.knative", "own", "spec.policy.knative", "Steer, Own"},
     {"spec.recommenders", "[]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders", "[{name: a}, {name: b}]", "spec.recommenders", "1 to 1"},
     {"spec.recommenders.0.name", "PPO", "spec.recommenders[0].name", "recommender's name"},
