@@ -58,6 +58,22 @@ double prom_quantile(double q, struct prom_bucket *buckets, size_t n);
  * above any. The buckets are as prom_quantile has left them. NaN for no requests or no buckets. */
 double prom_share_above(double bound, const struct prom_bucket *buckets, size_t n);
 
+/* --- exposition (exposition.c): what a program tells of itself at /metrics ---------------------
+ * Prometheus' text format. on_sample is called for each line that is a sample; what it gets points
+ * into the text. Fails at the first line that is none, and tells which. */
+struct prom_exposed {
+    const char *name, *labels; /* not NUL-terminated */
+    size_t name_len, labels_len;
+    double value;
+};
+int prom_expose(const char *text, size_t len,
+                void (*on_sample)(void *arg, const struct prom_exposed *sample), void *arg,
+                struct error *err);
+bool prom_exposed_is(const struct prom_exposed *sample, const char *name);
+/* The value of a label; "" when there is none, or when it does not fit. */
+void prom_exposed_label(const struct prom_exposed *sample, const char *label, char *out,
+                        size_t size);
+
 /* --- queries (client.c) ---------------------------------------------------------------------- */
 struct prom;
 
