@@ -187,8 +187,10 @@ static void miss_latency(struct observe_view *view, const char *why)
 static void read_buckets(struct observe_view *view, struct bucket_set *set)
 {
     struct observation *seen = &view->seen;
-    if (set->count == 0)
+    if (set->count == 0) {
+        view->no_series = true;
         return miss_latency(view, "no latency series for these pods");
+    }
     double q_s = prom_quantile(seen->percentile / 100, set->items, set->count);
     seen->requests_per_s = set->items[set->count - 1].count;
     if (isnan(q_s)) {

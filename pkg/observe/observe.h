@@ -84,6 +84,7 @@ struct observe_view {
     struct recommend_pod *pods;
     const struct kube_pod **kube_pods; /* those that count, in the same order */
     char latency_trouble[256];         /* why latency is MISSING, else "" */
+    bool no_series;                    /* it was asked for, but there is none of these pods */
 };
 /* Fails when nothing is known of the pods' usage. The strings belong to the subject. */
 int observe_build(const struct observe *observe, const struct observe_subject *subject,
@@ -103,5 +104,23 @@ struct observe_history {
     void *arg;
 };
 void observe_ask_history(struct observe *observe, const struct observe_history *history);
+
+/* --- Knative's activators (activator.c) ---------------------------------------------------------
+ * They hold the requests of Revisions without pods. Nobody tells who scales a class of its own: so
+ * they are asked, each second, while somebody wants to know. */
+struct observe_activators;
+/* on_read is called after each answer; not before this has returned, and not after _free. */
+struct observe_activators *observe_activators_new(uv_loop_t *loop, struct kube *kube,
+                                                  struct http *http, void (*on_read)(void *arg),
+                                                  void *arg);
+void observe_activators_free(struct observe_activators *activators);
+void observe_activators_listen(struct observe_activators *activators, bool on);
+/* For how long not all of them could be read, counted from when listening began; -1: nobody
+ * listens. */
+int64_t observe_activators_deaf_ms(const struct observe_activators *activators);
+/* Why they could not, in words. */
+const char *observe_activators_trouble(const struct observe_activators *activators);
+bool observe_activators_hold(const struct observe_activators *activators, const char *namespace_,
+                             const char *revision);
 
 #endif
