@@ -255,6 +255,13 @@ static void tell_workload(void *arg, const struct kube_workload *workload, bool 
         cache->options.on_workload(cache->options.arg, workload, deleted);
 }
 
+static void tell_owned(void *arg)
+{
+    const struct kube_cache *cache = arg;
+    if (!cache->stopped && cache->options.on_owned)
+        cache->options.on_owned(cache->options.arg);
+}
+
 static void tell(struct kube_cache *cache, const struct record *r, bool deleted)
 {
     const struct kube_cache_options *o = &cache->options;
@@ -378,8 +385,11 @@ struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_o
     cache->namespaces = xcalloc(count + 1, sizeof(*cache->namespaces));
     for (size_t i = 0; i < count; i++)
         cache->namespaces[i] = xstrdup(namespaces[i]);
-    const struct kube_listener listener = {
-        .enter = cache_enter, .leave = cache_leave, .on_workload = tell_workload, .arg = cache};
+    const struct kube_listener listener = {.enter = cache_enter,
+                                           .leave = cache_leave,
+                                           .on_workload = tell_workload,
+                                           .on_owned = tell_owned,
+                                           .arg = cache};
     cache->others = kube_follow_new(kube, cache->namespaces, &listener);
     cache->knative = kube_knative_new(kube, cache->namespaces, &listener);
     cache->openwhisk = kube_openwhisk_new(cache);
@@ -464,6 +474,20 @@ static bool is_built_in(const struct kube_target *t)
     return false;
 }
 
+static const struct kube_workload *workload_named(const struct kube_cache *cache, const char *kind,
+                                                  const char *namespace_, const char *name)
+{
+    struct kube_node *node =
+        kube_index_first(&cache->workload_names, kube_hash(kind, namespace_, name, NULL));
+    for (; node; node = kube_index_next(node)) {
+        const struct kube_workload *w = workload_of(BY_NAME(node));
+        if (strcmp(w->kind, kind) == 0 && strcmp(w->namespace_, namespace_) == 0 &&
+            strcmp(w->name, name) == 0)
+            return w;
+    }
+    return NULL;
+}
+
 const struct kube_workload *kube_cache_workload(const struct kube_cache *cache,
                                                 const struct kube_target *t, struct error *err)
 {
@@ -473,14 +497,9 @@ const struct kube_workload *kube_cache_workload(const struct kube_cache *cache,
         return kube_openwhisk_find(cache->openwhisk, t, err);
     if (!is_built_in(t))
         return kube_follow_find(cache->others, t, err);
-    struct kube_node *node =
-        kube_index_first(&cache->workload_names, kube_hash(t->kind, t->namespace_, t->name, NULL));
-    for (; node; node = kube_index_next(node)) {
-        const struct kube_workload *w = workload_of(BY_NAME(node));
-        if (strcmp(w->kind, t->kind) == 0 && strcmp(w->namespace_, t->namespace_) == 0 &&
-            strcmp(w->name, t->name) == 0)
-            return w;
-    }
+    const struct kube_workload *w = workload_named(cache, t->kind, t->namespace_, t->name);
+    if (w)
+        return w;
     error_set(err, ERROR_NOT_FOUND, "%s %s/%s does not exist", t->kind, t->namespace_, t->name);
     return NULL;
 }
@@ -557,6 +576,41 @@ size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_wo
                             struct kube_revision out[KUBE_MAX_REVISIONS])
 {
     return kube_knative_revisions(cache->knative, workload, out);
+}
+
+static int32_t ready_below(const struct kube_cache *cache, const char *owner_uid,
+                           const char *namespace_)
+{
+    int32_t ready = 0;
+    size_t n = pods_below(cache, owner_uid, namespace_, OWNERS_DEEP, NULL, 0, 0);
+    cleanup_free const struct kube_pod **pods = xcalloc(n, sizeof(*pods));
+    pods_below(cache, owner_uid, namespace_, OWNERS_DEEP, pods, n, 0);
+    for (size_t i = 0; i < n; i++)
+        ready += pods[i]->ready && !pods[i]->deleting;
+    return ready;
+}
+
+bool kube_cache_owned(const struct kube_cache *cache, size_t *at, struct kube_owned *out)
+{
+    const char *revision_uid;
+    if (!kube_knative_owned(cache->knative, at, out, &revision_uid))
+        return false;
+    const struct kube_workload *w =
+        workload_named(cache, "Deployment", out->namespace_, out->deployment);
+    out->replicas = w ? w->replicas_wanted : -1;
+    out->ready = ready_below(cache, revision_uid, out->namespace_);
+    return true;
+}
+
+bool kube_cache_template(const struct kube_cache *cache, const struct kube_workload *workload,
+                         struct kube_template *out)
+{
+    return kube_is_knative(workload) && kube_knative_template(cache->knative, workload, out);
+}
+
+bool kube_cache_our_templates(const struct kube_cache *cache, size_t *at, struct kube_template *out)
+{
+    return kube_knative_our_templates(cache->knative, at, out);
 }
 
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,

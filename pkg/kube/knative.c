@@ -1,11 +1,10 @@
-/* Knative's Services, Configurations and Revisions as workloads. Traffic goes to Revisions; each has
- * a PodAutoscaler of its name, which says how many pods it shall have, and a Deployment that belongs
- * to the Revision. Nothing is watched before somebody asks for the first of them. */
+/* Knative's Services, Configurations and Revisions as workloads. Traffic goes to Revisions; each
+ * has a PodAutoscaler of its name, which says how many pods it shall have, and a Deployment that
+ * belongs to the Revision. Nothing is watched before somebody asks for the first of them. */
 #include "kube/internal.h"
 
 #include <string.h>
 
-#define CLASS        "autoscaling.knative.dev/class"
 #define DEFAULT_TYPE "kpa.autoscaling.knative.dev"
 
 static const struct kube_resource service = {KUBE_KNATIVE, "Service", "/apis/" KUBE_KNATIVE,
@@ -17,6 +16,9 @@ static const struct kube_resource revision = {KUBE_KNATIVE, "Revision", "/apis/"
 static const struct kube_resource scaler = {"autoscaling.internal.knative.dev/v1alpha1",
                                             "PodAutoscaler", KUBE_KNATIVE_SCALERS,
                                             "podautoscalers"};
+static const struct kube_resource proxy = {"networking.internal.knative.dev/v1alpha1",
+                                           "ServerlessService", KUBE_KNATIVE_PROXIES,
+                                           "serverlessservices"};
 
 struct share {
     char *revision;
@@ -27,6 +29,8 @@ struct route { /* of a Service or a Configuration: who gets the traffic */
     struct share shares[KUBE_MAX_REVISIONS];
     size_t count;
     char *namespace_, *name, uid[KUBE_UID_SIZE];
+    char *class;                     /* of the template */
+    bool class_is_ours, alone, made; /* as in kube_template */
 };
 
 struct own { /* of a Revision: what its author asked for */
@@ -38,6 +42,7 @@ struct pa { /* of a PodAutoscaler */
     char *namespace_, *name, *service, *class;
     int32_t min, max, desired, actual;
     bool steered;
+    struct kube_ours *claim; /* NULL: it is not of our class */
 };
 
 struct target { /* what somebody has asked for */
@@ -50,8 +55,9 @@ struct kube_knative {
     char *const *namespaces;
     struct kube_listener listener;
     struct kube_store *services, *configurations, *revisions, *scalers; /* NULL: not asked for */
-    struct map targets;     /* "kind/namespace/name" → struct target */
-    struct map by_revision; /* uid of a Revision → struct target */
+    struct kube_store *proxies; /* NULL: there was none of our class yet */
+    struct map targets;         /* "kind/namespace/name" → struct target */
+    struct map by_revision;     /* uid of a Revision → struct target */
 };
 
 /* --- objects ---------------------------------------------------------------------------------- */
@@ -66,11 +72,11 @@ static const char *annotation(const json_t *object, const char *key)
 }
 
 /* Knative takes whole numbers only; the older spelling still counts where the new one is absent. */
-static int32_t scale_at(const json_t *object, const char *key, const char *older)
+int32_t kube_scale_at(const json_t *object, const char *key, const char *older)
 {
     const char *text = annotation(object, key);
     char *end;
-    text = *text ? text : annotation(object, older);
+    text = *text || !older ? text : annotation(object, older);
     long n = strtol(text, &end, 10);
     return *text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }
@@ -95,6 +101,7 @@ static void route_free(void *value)
         free(r->shares[i].revision);
     free(r->namespace_);
     free(r->name);
+    free(r->class);
     free(r);
 }
 
@@ -109,6 +116,17 @@ static void add_share(struct route *r, const char *name, int percent)
         r->shares[r->count++] = (struct share){xstrdup(name), percent};
 }
 
+static void read_template(struct route *r, const json_t *object)
+{
+    const json_t *annotations =
+        json_path(object, "spec", "template", "metadata", "annotations", NULL);
+    r->class = xstrdup(json_str(json_object_get(annotations, KUBE_CLASS)));
+    r->alone = json_object_size(annotations) == 1;
+    r->made = kube_controlling_owner(object) != NULL;
+    /* A Configuration that a Service has made has the Service's annotations, too. */
+    r->class_is_ours = *annotation(object, KUBE_OWNED) != '\0' && !r->made;
+}
+
 /* Before traffic is routed for the first time all of it is for the newest Revision. */
 static void *route_make(void *arg, const json_t *object, void *old)
 {
@@ -121,6 +139,7 @@ static void *route_make(void *arg, const json_t *object, void *old)
     r->namespace_ = xstrdup(meta(object, "namespace"));
     r->name = xstrdup(meta(object, "name"));
     copy_uid(r->uid, kube_uid(object));
+    read_template(r, object);
     json_array_foreach (json_path(object, "status", "traffic", NULL), i, item)
         add_share(r, json_str(json_object_get(item, "revisionName")),
                   (int)json_integer_value(json_object_get(item, "percent")));
@@ -136,8 +155,8 @@ static void *own_make(void *arg, const json_t *object, void *old)
     struct own *o = old ? old : xcalloc(1, sizeof(*o));
     (void)arg;
     copy_uid(o->uid, kube_uid(object));
-    o->min = scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale");
-    o->max = scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale");
+    o->min = kube_scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale");
+    o->max = kube_scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale");
     return o;
 }
 
@@ -148,6 +167,7 @@ static void pa_free(void *value)
     free(p->name);
     free(p->service);
     free(p->class);
+    kube_ours_free(p->claim);
     free(p);
 }
 
@@ -162,17 +182,19 @@ static void *pa_make(void *arg, const json_t *object, void *old)
         .name = xstrdup(meta(object, "name")),
         .service = xstrdup(
             json_str(json_path(object, "metadata", "labels", KUBE_KNATIVE_GROUP "/service", NULL))),
-        .class = xstrdup(annotation(object, CLASS)),
-        .min = scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale"),
-        .max = scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale"),
+        .class = xstrdup(annotation(object, KUBE_CLASS)),
+        .min = kube_scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale"),
+        .max = kube_scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale"),
         .desired = count_at(object, "desiredScale"),
         .actual = count_at(object, "actualScale"),
         .steered = *annotation(object, KUBE_STEERED) != '\0',
     };
+    p->claim = strcmp(p->class, KUBE_OUR_CLASS) == 0 ? kube_ours_new(object) : NULL;
     return p;
 }
 
-/* --- what belongs to a target ------------------------------------------------------------------ */
+/* --- what belongs to a target ------------------------------------------------------------------
+ */
 static const struct route *route_of(const struct kube_knative *k, const struct kube_workload *w)
 {
     const struct kube_store *from = w->resource == &service ? k->services : k->configurations;
@@ -199,6 +221,7 @@ static void add_revision(const struct kube_knative *k, const char *namespace_, c
         .desired = p->desired,
         .actual = p->actual < 0 ? 0 : p->actual,
         .steered = p->steered,
+        .ours = p->claim != NULL,
     };
 }
 
@@ -261,22 +284,22 @@ static void on_configuration(void *arg, void *value, bool deleted)
     tell_target(arg, configuration.kind, r->namespace_, r->name);
 }
 
-static void on_scaler(void *arg, void *value, bool deleted)
-{
-    const struct pa *p = value;
-    (void)deleted;
-    tell_target(arg, service.kind, p->namespace_, p->service);
-    tell_target(arg, revision.kind, p->namespace_, p->name);
-}
-
 static void on_revision(void *arg, void *value, bool deleted)
 {
     (void)arg, (void)value, (void)deleted; /* its PodAutoscaler comes after it */
 }
 
+static void on_proxy(void *arg, void *value, bool deleted)
+{
+    const struct kube_knative *k = arg;
+    (void)value, (void)deleted;
+    k->listener.on_owned(k->listener.arg);
+}
+
 static struct kube_store *follow(struct kube_knative *k, const struct kube_resource *resource,
                                  void *(*make)(void *, const json_t *, void *),
-                                 void (*free_value)(void *), void (*on_change)(void *, void *, bool))
+                                 void (*free_value)(void *),
+                                 void (*on_change)(void *, void *, bool))
 {
     return kube_store_new(&(struct kube_store_spec){.kube = k->kube,
                                                     .resource = resource,
@@ -286,6 +309,19 @@ static struct kube_store *follow(struct kube_knative *k, const struct kube_resou
                                                     .free = free_value,
                                                     .on_change = on_change,
                                                     .arg = k});
+}
+
+static void on_scaler(void *arg, void *value, bool deleted)
+{
+    struct kube_knative *k = arg;
+    const struct pa *p = value;
+    (void)deleted;
+    if (p->claim && !k->proxies)
+        k->proxies = follow(k, &proxy, kube_sks_make, kube_sks_free, on_proxy);
+    if (p->claim)
+        k->listener.on_owned(k->listener.arg);
+    tell_target(k, service.kind, p->namespace_, p->service);
+    tell_target(k, revision.kind, p->namespace_, p->name);
 }
 
 /* All that has to be known before a target of this kind can be found. */
@@ -299,8 +335,8 @@ static int await(struct kube_knative *k, const struct kube_resource *kind, struc
         k->revisions = follow(k, &revision, own_make, free, on_revision);
     if (!k->scalers)
         k->scalers = follow(k, &scaler, pa_make, pa_free, on_scaler);
-    const struct kube_store *needed[] = {
-        kind == &configuration ? k->configurations : k->services, k->revisions, k->scalers};
+    const struct kube_store *needed[] = {kind == &configuration ? k->configurations : k->services,
+                                         k->revisions, k->scalers};
     for (size_t i = kind == &revision; i < ARRAY_LEN(needed); i++)
         if (kube_store_check(needed[i], err) < 0)
             return -1;
@@ -334,11 +370,14 @@ static struct target *target_of(struct kube_knative *k, const struct kube_resour
     return t;
 }
 
-/* A floor of ours is what we want; without one it is what the autoscaler of Knative wants. */
+/* A floor of ours is what we want; without one it is what the autoscaler of Knative wants. One of
+ * our class that is about to sleep, and so to have none, still has what it has. */
 static int32_t wanted_of(const struct kube_revision *r)
 {
     if (r->steered && r->min_scale > 0)
         return r->min_scale;
+    if (r->ours && r->desired == 0)
+        return r->actual;
     return r->desired >= 0 ? r->desired : r->actual;
 }
 
@@ -348,15 +387,18 @@ static int sum_up(struct kube_knative *k, struct target *t, struct error *err)
     struct kube_workload *w = &t->workload;
     size_t count = kube_knative_revisions(k, w, all), routed = 0;
     w->replicas = w->replicas_wanted = 0;
+    w->owned = false;
     for (size_t i = 0; i < count; i++) {
         map_put(&k->by_revision, all[i].uid, t);
         if (all[i].percent == 0)
             continue;
-        if (strcmp(all[i].class, DEFAULT_TYPE) != 0)
+        if (strcmp(all[i].class, DEFAULT_TYPE) != 0 && !all[i].ours)
             return error_set(err, ERROR_INVALID,
                              "Revision %s is scaled by class %s: only " DEFAULT_TYPE
-                             " can be steered; take the annotation " CLASS " away",
+                             " can be steered, and " KUBE_OUR_CLASS
+                             " is ours; take the annotation " KUBE_CLASS " away",
                              all[i].name, all[i].class);
+        w->owned |= all[i].ours;
         routed++;
         w->replicas += all[i].actual;
         w->replicas_wanted += wanted_of(&all[i]);
@@ -389,6 +431,65 @@ const struct kube_workload *kube_knative_uid(const struct kube_knative *k, const
     return t ? &t->workload : NULL;
 }
 
+/* --- of our class ----------------------------------------------------------------------------- */
+bool kube_knative_owned(const struct kube_knative *k, size_t *at, struct kube_owned *out,
+                        const char **revision_uid)
+{
+    const struct pa *p;
+    struct error err;
+    if (!k->proxies || kube_store_check(k->proxies, &err) < 0 ||
+        kube_store_check(k->scalers, &err) < 0)
+        return false;
+    while ((p = kube_store_next(k->scalers, at)) && !p->claim)
+        ;
+    if (p)
+        kube_ours_tell(p->claim, kube_store_get(k->proxies, p->namespace_, p->name), out,
+                        revision_uid);
+    return p != NULL;
+}
+
+static void tell_template(const struct kube_resource *kind, const struct route *r,
+                          struct kube_template *out)
+{
+    *out = (struct kube_template){.resource = kind,
+                                  .namespace_ = r->namespace_,
+                                  .name = r->name,
+                                  .class = r->class,
+                                  .ours = r->class_is_ours,
+                                  .alone = r->alone,
+                                  .made = r->made};
+}
+
+bool kube_knative_template(const struct kube_knative *k, const struct kube_workload *w,
+                           struct kube_template *out)
+{
+    const struct route *r = w->resource == &revision ? NULL : route_of(k, w);
+    if (r)
+        tell_template(w->resource, r, out);
+    return r != NULL;
+}
+
+/* The walk goes on in the second store behind the end of the first. */
+#define SECOND (SIZE_MAX / 2)
+
+bool kube_knative_our_templates(const struct kube_knative *k, size_t *at, struct kube_template *out)
+{
+    const struct route *r = NULL;
+    bool first = *at < SECOND;
+    size_t within = first ? *at : *at - SECOND;
+    const struct kube_store *from = first ? k->services : k->configurations;
+    while (from && (r = kube_store_next(from, &within)) && !r->class_is_ours)
+        ;
+    if (!r && first) {
+        *at = SECOND;
+        return kube_knative_our_templates(k, at, out);
+    }
+    *at = first ? within : within + SECOND;
+    if (r)
+        tell_template(first ? &service : &configuration, r, out);
+    return r != NULL;
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 struct kube_knative *kube_knative_new(struct kube *kube, char *const *namespaces,
                                       const struct kube_listener *listener)
@@ -414,6 +515,7 @@ void kube_knative_free(struct kube_knative *k)
     kube_store_free(k->configurations);
     kube_store_free(k->revisions);
     kube_store_free(k->scalers);
+    kube_store_free(k->proxies);
     map_free(&k->by_revision, NULL);
     map_free(&k->targets, target_free);
     free(k);

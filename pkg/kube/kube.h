@@ -207,6 +207,7 @@ struct kube_workload { /* a Deployment, StatefulSet, ReplicaSet, or of another k
     /* As /scale's status.selector would print it: "a=b,c in (d,e)". NULL when there is none. */
     char *selector;
     char *template_cpu; /* requests of its pods' template: read them with kube_workload_cpu */
+    bool owned;         /* of Knative, with a Revision of our class */
 };
 /* CPU that the template of its pods requests for a container, in milli-cores; -1: nothing. */
 int64_t kube_workload_cpu(const struct kube_workload *workload, const char *container);
@@ -225,6 +226,8 @@ struct kube_cache_options {
     /* Called after a pod appeared, changed or went (then pod is its last state). */
     void (*on_pod)(void *arg, const struct kube_pod *pod, bool deleted);
     void (*on_workload)(void *arg, const struct kube_workload *workload, bool deleted);
+    /* Called after something of a Revision of our class changed; may be NULL. */
+    void (*on_owned)(void *arg);
     void *arg;
 };
 struct kube_cache *kube_cache_start(struct kube *kube, const struct kube_cache_options *options);
@@ -267,6 +270,7 @@ struct kube_revision {
     int32_t own_min, own_max;     /* what the Revision itself asks for; -1: nothing */
     int32_t desired, actual;      /* by its PodAutoscaler's status; desired -1: unknown */
     bool steered;                 /* min_scale and max_scale are ours */
+    bool ours;                    /* by its class: see kube_owned */
 };
 bool kube_is_knative(const struct kube_workload *workload);
 size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_workload *workload,
@@ -295,6 +299,56 @@ size_t kube_action_ends(const struct kube_action *action,
 enum kube_claim { KUBE_CLAIM_NONE, KUBE_CLAIM_DOUBTFUL, KUBE_CLAIM_BY_NAME, KUBE_CLAIM_BY_LABEL };
 enum kube_claim kube_action_claim(const struct kube_action *action, const struct kube_pod *pod);
 bool kube_is_action(const struct kube_workload *workload);
+/* --- of Knative, and of our class (owned.c): what Knative's autoscaler would do for a Revision is
+ * left to us. It has a PodAutoscaler, a ServerlessService ("SKS"; routes to the pods in mode Serve,
+ * to the activator in mode Proxy) and a Deployment. */
+#define KUBE_KNATIVE_PROXIES "/apis/networking.internal.knative.dev/v1alpha1"
+#define KUBE_CLASS           "autoscaling.knative.dev/class"
+#define KUBE_OUR_CLASS       "mpa.faasrl.io"
+#define KUBE_OWNED           "autoscaling.faasrl.io/owned" /* the class of the template is ours */
+enum kube_truth { KUBE_UNKNOWN, KUBE_TRUE, KUBE_FALSE };
+struct kube_owned {
+    const char *namespace_, *name; /* of the Revision, the PodAutoscaler and the SKS */
+    /* --- the PodAutoscaler */
+    const char *uid, *protocol;
+    const json_t *labels, *target; /* target: its scaleTargetRef */
+    int64_t generation;
+    int32_t min_scale, max_scale, initial_scale, activation_scale; /* the author's; -1: not set */
+    int64_t window_ms, retention_ms, deadline_ms;                  /* likewise */
+    bool unreachable;                                              /* no route leads to it */
+    const json_t *status;                                          /* NULL: none yet */
+    enum kube_truth active;
+    int64_t active_since_ms; /* wall clock; 0: unknown */
+    bool initialized;        /* was ready once */
+    int32_t desired;         /* -1: unknown */
+    /* --- the SKS */
+    struct {
+        bool exists, foreign;     /* foreign: it is another PodAutoscaler's */
+        bool serves, ready;       /* mode Serve; has done what its spec asks for */
+        bool proxied;             /* mode Proxy, and requests go to the activator by now */
+        int64_t proxied_since_ms; /* wall clock */
+        const char *service, *metrics_service; /* "" when not known */
+    } sks;
+    /* --- the Deployment */
+    const char *deployment;
+    int32_t replicas, ready; /* that it shall have, -1: it is not there; pods that are ready */
+};
+/* Walks all of them; 0 begins, false ends. None before all of them are known. */
+bool kube_cache_owned(const struct kube_cache *cache, size_t *at, struct kube_owned *out);
+struct kube_template { /* of a Service or Configuration */
+    const struct kube_resource *resource;
+    const char *namespace_, *name;
+    const char *class; /* "" when none is set */
+    bool ours;         /* it was set by us, */
+    bool alone;        /* and no other annotation */
+    bool made;         /* a Configuration that belongs to a Service */
+};
+/* False: the workload has none. */
+bool kube_cache_template(const struct kube_cache *cache, const struct kube_workload *workload,
+                         struct kube_template *out);
+/* Walks those whose class we have set. */
+bool kube_cache_our_templates(const struct kube_cache *cache, size_t *at,
+                              struct kube_template *out);
 /* The top-level workload that controls the pod, or NULL. */
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
                                              const struct kube_pod *pod);

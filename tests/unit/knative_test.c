@@ -2,9 +2,9 @@
 #include "actuate/actuate.h"
 #include "kube_fake.h"
 
-enum { SERVICES, CONFIGURATIONS, REVISIONS, SCALERS, KINDS };
+enum { SERVICES, CONFIGURATIONS, REVISIONS, SCALERS, PROXIES, KINDS };
 static const char *const plurals[KINDS] = {"services", "configurations", "revisions",
-                                           "podautoscalers"};
+                                           "podautoscalers", "serverlessservices"};
 
 struct world {
     struct fake fake;
@@ -37,15 +37,18 @@ static void reply_list(const struct fake_request *r, const char *items)
     "'metadata':{'name':'" name "','namespace':'s','resourceVersion':'9','uid':'" uid "'" more "}"
 #define ROUTED(traffic)                                                                            \
     "{" META("f", "ks", "") ",'status':{'latestReadyRevisionName':'f-2','traffic':[" traffic "]}}"
-#define REVISION(name, uid, annotations)                                                           \
-    "{" META(name, uid, ",'annotations':{" annotations "}") "}"
+#define REVISION(name, uid, annotations) "{" META(name, uid, ",'annotations':{" annotations "}") "}"
 #define SCALER(name, annotations, desired, actual)                                                 \
-    "{" META(name, "pa-" name,                                                                     \
-             ",'annotations':{" annotations "},'labels':{'serving.knative.dev/service':'f'}")      \
-    ",'status':{'desiredScale':" desired ",'actualScale':" actual "}}"
-#define OWNED(name, uid, owner)                                                                    \
-    "{" META(name, uid, ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner                 \
-                        "','controller':true}]") ",'spec':{'replicas':1}}"
+    "{" META(                                                                                      \
+        name, "pa-" name,                                                                          \
+        ",'annotations':{" annotations                                                             \
+        "},'labels':{'serving.knative.dev/service':'f'}") ",'status':{'desiredScale':" desired     \
+                                                          ",'actualScale':" actual "}}"
+#define BY(owner)               ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner "','controller':true}]"
+#define OWNED(name, uid, owner) "{" META(name, uid, BY(owner)) ",'spec':{'replicas':1}}"
+#define READY_POD(name, uid, owner)                                                                \
+    "{" META(name, uid, BY(owner)) ",'status':{'phase':'Running','conditions':[{'type':'Ready',"   \
+                                   "'status':'True'}]}}"
 
 static void on_request(void *arg, const struct fake_request *r)
 {
@@ -72,7 +75,7 @@ static void on_request(void *arg, const struct fake_request *r)
     } else if (strstr(r->target, "/replicasets?")) {
         reply_list(r, OWNED("f-1-x", "rs1", "d1") "," OWNED("f-2-x", "rs2", "d2"));
     } else if (strstr(r->target, "/pods?")) {
-        reply_list(r, OWNED("f-1-x-a", "p1", "rs1") "," OWNED("f-2-x-a", "p2", "rs2") "," OWNED(
+        reply_list(r, READY_POD("f-1-x-a", "p1", "rs1") "," OWNED("f-2-x-a", "p2", "rs2") "," OWNED(
                           "f-2-x-b", "p3", "rs2"));
     } else {
         reply_list(r, "");
@@ -87,6 +90,13 @@ static void on_workload(void *arg, const struct kube_workload *workload, bool de
              workload->name);
 }
 
+static void on_owned(void *arg)
+{
+    struct world *w = arg;
+    size_t at = strlen(w->log);
+    snprintf(w->log + at, sizeof(w->log) - at, "owned ");
+}
+
 static int setup(void **state)
 {
     struct world *w = xcalloc(1, sizeof(*w));
@@ -94,6 +104,7 @@ static int setup(void **state)
     w->fake.on_request = on_request;
     w->fake.arg = w;
     w->patch_status = 200;
+    w->lists[PROXIES] = "";
     w->lists[SERVICES] = ROUTED("{'revisionName':'f-2','percent':75,'latestRevision':true},"
                                 "{'revisionName':'f-1','percent':25},"
                                 "{'revisionName':'f-1','tag':'old'}");
@@ -104,7 +115,8 @@ static int setup(void **state)
     w->lists[SCALERS] = SCALER("f-1", "", "1", "1") "," SCALER(
         "f-2", "'autoscaling.knative.dev/min-scale':'1'", "3", "2");
     fake_start(&w->fake, NULL);
-    struct kube_cache_options options = {.on_workload = on_workload, .arg = w};
+    struct kube_cache_options options = {
+        .on_workload = on_workload, .on_owned = on_owned, .arg = w};
     w->cache = kube_cache_start(w->fake.kube, &options);
     fake_run_until(&w->fake, kube_cache_synced(w->cache));
     *state = w;
@@ -143,6 +155,13 @@ static void tell(struct world *w, int kind, const char *object)
     w->log[0] = '\0';
     fake_stream_write(w->streams[kind], line);
     fake_run_until(&w->fake, w->log[0]);
+}
+
+static void on_done(void *arg, const struct error *err)
+{
+    struct world *w = arg;
+    w->answers++;
+    w->refusal = err ? *err : (struct error){0};
 }
 
 /* --- whose pods ------------------------------------------------------------------------------- */
@@ -224,6 +243,123 @@ static void our_floor_is_what_is_wanted(void **state)
     assert_int_equal(f->replicas, 6);
 }
 
+/* --- of our class ----------------------------------------------------------------------------- */
+#define OURS "'autoscaling.knative.dev/class':'mpa.faasrl.io'"
+#define CLAIMED                                                                                    \
+    "{" META("f-1", "pa-f-1",                                                                      \
+             ",'generation':3,'labels':{'serving.knative.dev/service':'f'},'annotations':{" OURS   \
+             ",'autoscaling.knative.dev/initial-scale':'2',"                                       \
+             "'autoscaling.knative.dev/window':'90s'}" BY(                                         \
+                 "r1")) ",'spec':{'protocolType':'http1','reachability':'Unreachable',"            \
+                        "'scaleTargetRef':{'kind':'Deployment','name':'f-1-deployment'}},"         \
+                        "'status':{'desiredScale':0,'actualScale':1,'conditions':["                \
+                        "{'type':'Active','status':'False','lastTransitionTime':'2026-01-01T00:"   \
+                        "00:00Z'},"                                                                \
+                        "{'type':'ScaleTargetInitialized','status':'True'}]}}"
+#define SKS(owner, mode, observed)                                                                 \
+    "{" META("f-1", "sks",                                                                         \
+             ",'generation':2" BY(                                                                 \
+                 owner)) ",'spec':{'mode':'" mode "'},"                                            \
+                         "'status':{'observedGeneration':" observed                                \
+                         ",'serviceName':'f-1','privateServiceName':"                              \
+                         "'f-1-private','conditions':[{'type':'Ready','status':'True'},"           \
+                         "{'type':'ActivatorEndpointsPopulated','status':'True',"                  \
+                         "'lastTransitionTime':'2026-01-01T00:00:01Z'}]}}"
+
+static void await_owned(struct world *w, struct kube_owned *out)
+{
+    struct error err;
+    size_t at = 0;
+    await(w, "Service", "f", &err);
+    fake_run_until(&w->fake, (at = 0, kube_cache_owned(w->cache, &at, out)));
+    assert_false(kube_cache_owned(w->cache, &at, &(struct kube_owned){0}));
+}
+
+static void one_of_our_class_is_told_with_all_that_belongs_to_it(void **state)
+{
+    struct world *w = *state;
+    struct kube_owned o;
+    w->lists[SCALERS] = CLAIMED "," SCALER("f-2", "", "3", "2");
+    w->lists[PROXIES] = SKS("pa-f-1", "Proxy", "2");
+    await_owned(w, &o);
+    assert_string_equal(o.name, "f-1");
+    assert_int_equal(o.generation, 3);
+    assert_int_equal(o.initial_scale, 2);
+    assert_int_equal(o.min_scale, -1);
+    assert_int_equal(o.activation_scale, -1);
+    assert_int_equal(o.window_ms, 90000);
+    assert_int_equal(o.retention_ms, -1);
+    assert_true(o.unreachable && o.initialized);
+    assert_int_equal(o.active, KUBE_FALSE);
+    assert_int_equal(o.sks.proxied_since_ms - o.active_since_ms, 1000);
+    assert_true(o.sks.exists && o.sks.proxied && o.sks.ready && !o.sks.serves);
+    assert_string_equal(o.sks.metrics_service, "f-1-private");
+    assert_string_equal(o.deployment, "f-1-deployment");
+    assert_int_equal(o.replicas, 1);
+    assert_int_equal(o.ready, 1);
+}
+
+/* What is on its way to sleep still has what it has. */
+static void a_service_may_have_revisions_of_both_classes(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    w->lists[SCALERS] = CLAIMED "," SCALER("f-2", "", "3", "2");
+    const struct kube_workload *f = await(w, "Service", "f", &err);
+    assert_non_null(f);
+    assert_true(f->owned);
+    assert_int_equal(f->replicas_wanted, 1 + 3);
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    size_t n = kube_cache_revisions(w->cache, f, all);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(all[i].ours, strcmp(all[i].name, "f-1") == 0);
+    /* Bounds are none of its business. */
+    assert_int_equal(actuate_steer(w->fake.kube, all, n, 4, 8, on_done, w), 1);
+    fake_run_until(&w->fake, w->answers == 1);
+}
+
+static void a_proxy_that_is_late_or_foreign_is_not_believed(void **state)
+{
+    struct world *w = *state;
+    struct kube_owned o;
+    w->lists[SCALERS] = CLAIMED;
+    w->lists[PROXIES] = SKS("pa-f-1", "Proxy", "1");
+    await_owned(w, &o);
+    assert_true(o.sks.exists && !o.sks.proxied && !o.sks.ready);
+    tell(w, PROXIES, SKS("pa-f-1", "Serve", "2"));
+    await_owned(w, &o);
+    assert_true(o.sks.serves && !o.sks.proxied);
+    tell(w, PROXIES, SKS("another", "Proxy", "2"));
+    await_owned(w, &o);
+    assert_true(o.sks.foreign && !o.sks.exists && !o.sks.proxied);
+}
+
+static void templates_are_told_with_who_set_their_class(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    struct kube_template t;
+    size_t at = 0;
+    w->lists[SERVICES] = "{" META(
+        "f", "ks",
+        ",'annotations':{'autoscaling.faasrl.io/owned':'true'}") ",'spec':{'template':{'metadata':{"
+                                                                 "'annotations':{" OURS
+                                                                 "}}}},'status':{'"
+                                                                 "latestReadyRevisionName':'f-2'}}";
+    w->lists[CONFIGURATIONS] =
+        "{" META("f", "kc", BY("ks")) ",'status':{'latestReadyRevisionName':'f-2'}}";
+    assert_true(kube_cache_template(w->cache, await(w, "Service", "f", &err), &t));
+    assert_string_equal(t.class, "mpa.faasrl.io");
+    assert_true(t.ours && t.alone && !t.made);
+    assert_true(kube_cache_template(w->cache, await(w, "Configuration", "f", &err), &t));
+    assert_string_equal(t.class, "");
+    assert_true(!t.ours && t.made);
+    assert_false(kube_cache_template(w->cache, await(w, "Revision", "f-1", &err), &t));
+    assert_true(kube_cache_our_templates(w->cache, &at, &t));
+    assert_string_equal(t.resource->kind, "Service");
+    assert_false(kube_cache_our_templates(w->cache, &at, &t));
+}
+
 /* --- bounds ----------------------------------------------------------------------------------- */
 static void bounds_are_by_the_share_of_traffic(void **state)
 {
@@ -236,8 +372,8 @@ static void bounds_are_by_the_share_of_traffic(void **state)
         {{.percent = 75, .own_min = -1, .own_max = -1}, 4, 10, {3, 10, true}},
         {{.percent = 25, .own_min = -1, .own_max = -1}, 5, 10, {2, 10, true}}, /* 1.25 → 2 */
         {{.percent = 1, .own_min = -1, .own_max = -1}, 1, 10, {1, 10, true}},
-        {{.percent = 100, .own_min = -1, .own_max = 2}, 3, 10, {2, 2, true}}, /* the author's */
-        {{.percent = 100, .own_min = -1, .own_max = 0}, 3, 10, {3, 10, true}}, /* 0: no bound */
+        {{.percent = 100, .own_min = -1, .own_max = 2}, 3, 10, {2, 2, true}},    /* the author's */
+        {{.percent = 100, .own_min = -1, .own_max = 0}, 3, 10, {3, 10, true}},   /* 0: no bound */
         {{.percent = 100, .own_min = -1, .own_max = -1}, 0, 10, {-1, 10, true}}, /* idle */
         {{.percent = 100, .own_min = 2, .own_max = -1}, 0, 10, {2, 10, true}},
         {{.percent = 0, .own_min = 2, .own_max = -1}, 5, 10, {2, -1, false}}, /* left behind */
@@ -252,13 +388,6 @@ static void bounds_are_by_the_share_of_traffic(void **state)
     }
 }
 
-static void on_done(void *arg, const struct error *err)
-{
-    struct world *w = arg;
-    w->answers++;
-    w->refusal = err ? *err : (struct error){0};
-}
-
 static bool was_written(const struct world *w, const char *where, const char *what)
 {
     cleanup_free char *body = quoted(what);
@@ -268,8 +397,7 @@ static bool was_written(const struct world *w, const char *where, const char *wh
     return false;
 }
 
-#define PA_PATH                                                                                    \
-    "/apis/autoscaling.internal.knative.dev/v1alpha1/namespaces/s/podautoscalers/"
+#define PA_PATH "/apis/autoscaling.internal.knative.dev/v1alpha1/namespaces/s/podautoscalers/"
 
 static void each_revision_gets_its_share_once(void **state)
 {
@@ -338,6 +466,10 @@ int main(void)
         TEST(traffic_that_moves_is_followed),
         TEST(what_is_not_there_or_not_ours_is_told),
         TEST(our_floor_is_what_is_wanted),
+        TEST(one_of_our_class_is_told_with_all_that_belongs_to_it),
+        TEST(a_service_may_have_revisions_of_both_classes),
+        TEST(a_proxy_that_is_late_or_foreign_is_not_believed),
+        TEST(templates_are_told_with_who_set_their_class),
         cmocka_unit_test(bounds_are_by_the_share_of_traffic),
         TEST(each_revision_gets_its_share_once),
         TEST(handing_back_leaves_what_the_author_asked_for),
