@@ -12,6 +12,14 @@ typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is
 /* Any write whose answer is of no interest but for whether it was taken. */
 void actuate_write(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
                    actuate_done on_done, void *arg);
+void actuate_make(struct kube *kube, const char *path, const json_t *object, actuate_done on_done,
+                  void *arg);
+/* Several writes whose answer is one: on_done is called after the last, with the first failure.
+ * Each write that is added has actuate_gathered for its on_done, and so has the end of adding. */
+struct actuate_gather;
+struct actuate_gather *actuate_gather_new(actuate_done on_done, void *arg);
+struct actuate_gather *actuate_gather_add(struct actuate_gather *gather); /* itself */
+void actuate_gathered(void *gather, const struct error *err);
 /* What is asked of the API server: replicas by /scale, and one pod's patch by pods/resize. */
 void actuate_replicas(struct kube *kube, const struct kube_workload *workload, int replicas,
                       actuate_done on_done, void *arg);
@@ -29,13 +37,49 @@ struct actuate_bounds {
  * 0: there are no requests, and Knative may end the last pod if the Revision's author lets it. One
  * without traffic gets its own bounds back. */
 struct actuate_bounds actuate_share(const struct kube_revision *revision, int replicas, int most);
-/* Writes what differs; how many writes that takes. on_done is called once, after the last answer,
- * or at once if there is none. */
+/* Writes what differs, to those that are not of our class; how many writes that takes. on_done is
+ * called once, after the last answer, or at once if there is none. */
 int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,
                   int replicas, int most, actuate_done on_done, void *arg);
 /* All is as the Revisions' authors asked for. */
 void actuate_hand_back(struct kube *kube, const struct kube_revision *revisions, size_t count,
                        actuate_done on_done, void *arg);
+
+/* --- Knative: Revisions of our class (own.c) ---------------------------------------------------
+ * All is told by what is seen, so that another controller goes on where this one has stopped. A
+ * Revision is born with its initial-scale, is ready, has what is needed; when it is quiet it is put
+ * behind the activator (Proxy), and after a time of grace its last pod goes. A request at the
+ * activator brings it back from there on. */
+struct actuate_need {
+    bool kept;        /* nobody has a say: it stays as it is */
+    int replicas;     /* -1: not known yet */
+    int most;         /* 0: nobody says */
+    int64_t quiet_ms; /* there was no request for so long; -1: not known */
+    int64_t deaf_ms;  /* not all activators could be asked for so long; -1: they are not asked */
+    bool requests;    /* wait at an activator */
+    int64_t now_ms;   /* wall clock */
+};
+struct actuate_plan {
+    bool serve;             /* the mode of its SKS, else Proxy */
+    int replicas;           /* of the Deployment; -1: left as it is */
+    int desired;            /* as its status is to say, */
+    enum kube_truth active; /* with why it is not: */
+    const char *reason, *message;
+    bool initialized;
+};
+void actuate_plan(const struct kube_owned *seen, const struct actuate_need *need,
+                  struct actuate_plan *out);
+/* The status of its PodAutoscaler that follows (new reference). */
+json_t *actuate_plan_status(const struct kube_owned *seen, const struct actuate_plan *plan,
+                            int64_t now_ms);
+/* Writes what differs; how many writes that takes. on_done as of actuate_steer. */
+int actuate_own(struct kube *kube, const struct kube_owned *seen, const struct actuate_plan *plan,
+                int64_t now_ms, actuate_done on_done, void *arg);
+/* Sets our class where the template has none, or takes away what we have set. */
+void actuate_claim(struct kube *kube, const struct kube_template *template_, actuate_done on_done,
+                   void *arg);
+void actuate_disclaim(struct kube *kube, const struct kube_template *template_,
+                      actuate_done on_done, void *arg);
 
 /* --- resizing the pods of one MPA ------------------------------------------------------------
  */

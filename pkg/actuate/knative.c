@@ -6,29 +6,6 @@
 
 #define PLENTY 100000 /* of replicas, where nobody says how many */
 
-struct steering { /* the writes of one target; on_done is called after the last */
-    actuate_done on_done;
-    void *arg;
-    int waiting;
-    struct error first; /* failure */
-};
-
-static void settle(struct steering *s)
-{
-    if (--s->waiting > 0)
-        return;
-    s->on_done(s->arg, s->first.code ? &s->first : NULL);
-    free(s);
-}
-
-static void on_written(void *arg, const struct error *err)
-{
-    struct steering *s = arg;
-    if (err && !s->first.code)
-        s->first = *err;
-    settle(s);
-}
-
 /* The number as an annotation, or null, which takes it away. */
 static json_t *number(int32_t n)
 {
@@ -38,7 +15,7 @@ static json_t *number(int32_t n)
 }
 
 static void write_bounds(struct kube *kube, const struct kube_revision *r,
-                         const struct actuate_bounds *to, struct steering *s)
+                         const struct actuate_bounds *to, struct actuate_gather *all)
 {
     cleanup_free char *path =
         xasprintf(KUBE_KNATIVE_SCALERS "/namespaces/%s/podautoscalers/%s", r->namespace_, r->name);
@@ -46,8 +23,7 @@ static void write_bounds(struct kube *kube, const struct kube_revision *r,
         json_pack("{s:{s:{s:o,s:o,s:o}}}", "metadata", "annotations", KUBE_MIN_SCALE,
                   number(to->min), KUBE_MAX_SCALE, number(to->max), KUBE_STEERED,
                   to->steered ? json_string("true") : json_null());
-    s->waiting++;
-    actuate_write(kube, KUBE_PATCH_MERGE, path, body, on_written, s);
+    actuate_write(kube, KUBE_PATCH_MERGE, path, body, actuate_gathered, actuate_gather_add(all));
 }
 
 static bool is_so(const struct kube_revision *r, const struct actuate_bounds *to)
@@ -77,30 +53,28 @@ struct actuate_bounds actuate_share(const struct kube_revision *r, int replicas,
 int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,
                   int replicas, int most, actuate_done on_done, void *arg)
 {
-    struct steering *s = xcalloc(1, sizeof(*s));
+    struct actuate_gather *all = actuate_gather_new(on_done, arg);
     int written = 0;
-    *s = (struct steering){.on_done = on_done, .arg = arg, .waiting = 1};
     for (size_t i = 0; i < count; i++) {
         struct actuate_bounds to = actuate_share(&revisions[i], replicas, most);
-        if (is_so(&revisions[i], &to))
+        if (revisions[i].ours || is_so(&revisions[i], &to))
             continue;
-        write_bounds(kube, &revisions[i], &to, s);
+        write_bounds(kube, &revisions[i], &to, all);
         written++;
     }
-    settle(s);
+    actuate_gathered(all, NULL);
     return written;
 }
 
 void actuate_hand_back(struct kube *kube, const struct kube_revision *revisions, size_t count,
                        actuate_done on_done, void *arg)
 {
-    struct steering *s = xcalloc(1, sizeof(*s));
-    *s = (struct steering){.on_done = on_done, .arg = arg, .waiting = 1};
+    struct actuate_gather *all = actuate_gather_new(on_done, arg);
     for (size_t i = 0; i < count; i++) {
         const struct kube_revision *r = &revisions[i];
         if (r->steered)
             write_bounds(kube, r, &(struct actuate_bounds){.min = r->own_min, .max = r->own_max},
-                         s);
+                         all);
     }
-    settle(s);
+    actuate_gathered(all, NULL);
 }
