@@ -191,6 +191,7 @@ static int start(struct program *p, const struct options *o, struct error *err)
     options.policy = p->policy;
     options.policy_trouble = p->policy_trouble.code ? p->policy_trouble.message : NULL;
     options.general = o->learn && p->policy && can_learn(p) ? &p->general : NULL;
+    options.http = p->http;
     options.on_lost = on_lost;
     options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);

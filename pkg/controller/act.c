@@ -38,17 +38,27 @@ static void on_replicas_written(void *arg, const struct error *err)
     entry_release(e);
 }
 
-void act_on_replicas(struct entry *e, const struct kube_workload *workload, int replicas)
+static void set_replicas(struct entry *e, const struct kube_workload *workload, int replicas,
+                         int64_t quiet_ms, actuate_done on_done)
+{
+    const struct world *world = &e->controller->world;
+    e->scaling = true;
+    entry_hold(e);
+    world->set_replicas(world->self, workload,
+                        &(struct world_wish){.replicas = replicas,
+                                             .most = e->mpa.spec.max_replicas,
+                                             .quiet_ms = quiet_ms},
+                        on_done, e);
+}
+
+void act_on_replicas(struct entry *e, const struct kube_workload *workload, int replicas,
+                     int64_t quiet_ms)
 {
     if (e->scaling)
         return;
-    e->scaling = true;
     e->scale_from = workload->replicas_wanted;
     e->scale_to = replicas;
-    entry_hold(e);
-    const struct world *world = &e->controller->world;
-    world->set_replicas(world->self, workload, replicas, e->mpa.spec.max_replicas,
-                        on_replicas_written, e);
+    set_replicas(e, workload, replicas, quiet_ms, on_replicas_written);
 }
 
 static void on_held(void *arg, const struct error *err)
@@ -61,14 +71,11 @@ static void on_held(void *arg, const struct error *err)
     entry_release(e);
 }
 
-void act_on_bounds(struct entry *e, const struct kube_workload *workload, int replicas)
+void act_on_bounds(struct entry *e, const struct kube_workload *workload, int replicas,
+                   int64_t quiet_ms)
 {
-    const struct world *world = &e->controller->world;
-    if (e->scaling)
-        return;
-    e->scaling = true;
-    entry_hold(e);
-    world->set_replicas(world->self, workload, replicas, e->mpa.spec.max_replicas, on_held, e);
+    if (!e->scaling)
+        set_replicas(e, workload, replicas, quiet_ms, on_held);
 }
 
 /* What it has then is no size. */

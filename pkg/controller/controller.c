@@ -114,11 +114,16 @@ char *entry_target_key(const struct entry *e)
                   spec->target_name);
 }
 
-static struct entry *entry_of(const struct controller *c, const struct kube_workload *workload)
+struct entry *controller_entry_of(const struct controller *c, const char *api_version,
+                                  const char *kind, const char *namespace_, const char *name)
 {
-    cleanup_free char *target = key_of(workload->resource->api_version, workload->kind,
-                                       workload->namespace_, workload->name);
+    cleanup_free char *target = key_of(api_version, kind, namespace_, name);
     return map_get(&c->by_target, target);
+}
+
+static struct entry *entry_of(const struct controller *c, const struct kube_workload *w)
+{
+    return controller_entry_of(c, w->resource->api_version, w->kind, w->namespace_, w->name);
 }
 
 void controller_pods_changed(struct controller *c, const struct kube_workload *owner)

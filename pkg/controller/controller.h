@@ -30,6 +30,7 @@ struct controller_options {
     bool per_mpa_metrics;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;
+    struct http *http; /* for what is asked of Knative's activators; NULL: they cannot be asked */
     /* The lease was lost: nothing may be written any more; the caller ends the process. */
     void (*on_lost)(void *arg);
     void *arg;

@@ -108,11 +108,9 @@ static bool refuse_owned(struct round *r, const char *kind, const char *name)
 /* There is no pod. Those that a platform makes for the next request get the size decided before. */
 static bool rest(struct round *r)
 {
-    bool action = kube_is_action(r->workload);
-    if (action || kube_is_knative(r->workload))
+    if (kube_is_action(r->workload) || kube_is_knative(r->workload))
         say(r, API_COND_SCALING_ACTIVE, true, "ScaledToZero",
-            "no requests: %s has ended the last pod, and makes one for the next request",
-            action ? "OpenWhisk" : "Knative");
+            "no requests: the last pod was ended, and the next request makes one");
     else
         say(r, API_COND_SCALING_ACTIVE, false, "ScalingDisabled",
             "the target was set to 0 replicas by hand: left so until it has some");
@@ -500,21 +498,46 @@ static void tell_scale_refusal(struct round *r, bool writes)
         say(r, API_COND_ABLE_TO_SCALE, false, "FailedUpdateScale", "%s", e->scale_refusal);
 }
 
-/* Knative takes an idle function to zero by itself, if nobody holds it, and new Revisions have to
- * get their share of what is decided already. */
+/* Pods that were never asked have no series either; the activator will tell before the last one
+ * goes. */
+static bool is_quiet(const struct round *r)
+{
+    const struct observation *seen = &r->view.seen;
+    return kube_is_knative(r->workload) &&
+           (seen->latency_state == LATENCY_NO_TRAFFIC || seen->requests_per_s == 0 ||
+            (r->workload->owned && r->view.no_series));
+}
+
+/* Rates look back: what they call quiet was so for their whole window. */
+static int64_t quiet_ms(struct round *r)
+{
+    struct entry *e = r->entry;
+    int64_t now_ms = clock_mono_ms();
+    bool quiet = is_quiet(r), measured = !r->view.no_series;
+    if (!quiet)
+        e->quiet_since_ms = 0;
+    else if (e->quiet_since_ms == 0)
+        e->quiet_since_ms =
+            now_ms - (measured ? (int64_t)(r->view.seen.latency_window_s * 1000) : 1);
+    return quiet ? now_ms - e->quiet_since_ms : 0;
+}
+
+/* Knative takes a quiet function to zero by itself, if nobody holds it, and new Revisions have to
+ * get their share of what is decided already. What is of our class only shrinks then. */
 static void set_replicas(struct round *r)
 {
-    if (kube_is_action(r->workload))
+    const struct kube_workload *w = r->workload;
+    if (kube_is_action(w))
         return; /* OpenWhisk's own */
-    bool platform = kube_is_knative(r->workload);
-    bool idle = platform && (r->view.seen.latency_state == LATENCY_NO_TRAFFIC ||
-                             r->view.seen.requests_per_s == 0);
-    bool change = !idle && r->decision.replicas != r->workload->replicas_wanted;
-    tell_scale_refusal(r, change || platform);
+    int replicas = r->decision.replicas;
+    int64_t quiet = quiet_ms(r);
+    bool ours = !quiet || (w->owned && replicas < w->replicas_wanted);
+    bool change = ours && replicas != w->replicas_wanted;
+    tell_scale_refusal(r, change || kube_is_knative(w));
     if (change)
-        act_on_replicas(r->entry, r->workload, r->decision.replicas);
-    else if (platform)
-        act_on_bounds(r->entry, r->workload, idle ? 0 : r->decision.replicas);
+        act_on_replicas(r->entry, w, replicas, quiet);
+    else if (kube_is_knative(w))
+        act_on_bounds(r->entry, w, replicas, quiet);
 }
 
 static bool act(struct round *r)

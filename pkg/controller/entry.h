@@ -33,6 +33,7 @@ struct live {
     struct scope *scopes;
     size_t scope_count;
     struct kube_lease *lease;
+    struct owner *owner; /* of Knative's Revisions that are of our class */
     uv_timer_t tick, soon;
     int open_handles;
 };
@@ -81,6 +82,8 @@ struct entry {
     bool scaling;               /* a write of replicas is under way */
     int scale_from, scale_to;
     char scale_refusal[256]; /* why the last write of replicas was not taken, "" when it was */
+    int64_t quiet_since_ms;  /* monotonic, 0: there are requests */
+    int64_t claim_after_ms;  /* monotonic: our class is tried again on its target */
     int64_t increased_ms;    /* monotonic, 0: never */
     int64_t last_scale_ms;   /* wall clock, 0: never */
     int64_t deferred_since_ms, capped_until_ms; /* monotonic */
@@ -119,6 +122,8 @@ void controller_pods_changed(struct controller *controller, const struct kube_wo
 void controller_wake(struct controller *controller, int64_t in_ms);
 void controller_workload_changed(struct controller *controller,
                                  const struct kube_workload *workload);
+struct entry *controller_entry_of(const struct controller *controller, const char *api_version,
+                                  const char *kind, const char *namespace_, const char *name);
 /* live.c */
 void live_stop(struct live *live);
 
@@ -145,10 +150,11 @@ __attribute__((format(printf, 4, 5))) void entry_event(struct entry *entry, bool
 /* decide.c: the whole round for one MPA: observe, recommend, guard, actuate, status. */
 void entry_decide(struct entry *entry);
 /* act.c */
-void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas);
-/* Keeps a platform's own autoscaler to what is decided already (0: it is idle), and tells nobody.
- */
-void act_on_bounds(struct entry *entry, const struct kube_workload *workload, int replicas);
+void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas,
+                     int64_t quiet_ms);
+/* Keeps a platform's own autoscaler to what is decided already, and tells nobody. */
+void act_on_bounds(struct entry *entry, const struct kube_workload *workload, int replicas,
+                   int64_t quiet_ms);
 void act_on_sizes(struct entry *entry, const struct kube_workload *workload,
                   const struct kube_pod *const *pods, size_t count, struct actuate_report *report);
 /* CPU of a container once its pod has started: what is decided, or else the template's. API_ABSENT:
@@ -184,6 +190,16 @@ void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void
 void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
                actuate_done on_done, void *arg);
 void keep_drop(void *self, const struct api_mpa *mpa);
+/* own.c: Knative's Revisions of our class. They are followed from the first target of Knative on.
+ */
+struct owner *owner_new(struct live *live, uv_loop_t *loop);
+void owner_free(struct owner *owner);
+void owner_begin(struct owner *owner); /* a target of Knative is asked for */
+/* Something of theirs may have changed. NULL is fine. */
+void owner_wake(struct owner *owner);
+/* As in struct world, for those of these Revisions that are of our class. */
+void owner_set_replicas(struct owner *owner, const struct kube_revision *revisions, size_t count,
+                        const struct world_wish *wish, actuate_done on_done, void *arg);
 /* harvest.c: what a pod may get by the MPA's group; false: it has none. Once an interval. */
 bool harvest_range_of(struct entry *entry, const struct kube_workload *workload,
                       const struct observation *seen, struct harvest_range *out);

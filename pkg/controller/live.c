@@ -2,6 +2,8 @@
  * on through the API server, on the loop's time, while it holds the lease. */
 #include "entry.h"
 
+#include <string.h>
+
 /* Events of the cluster are gathered for this long before they are acted on. A new pod's container
  * starts within a second: what it is to have should be there before. */
 #define SOON_MS 20
@@ -20,6 +22,8 @@ static const struct kube_workload *find_workload(void *self, const struct kube_t
                                                  struct error *err)
 {
     const struct live *live = self;
+    if (strcmp(target->api_version, KUBE_KNATIVE) == 0)
+        owner_begin(live->owner);
     return kube_cache_workload(live->cache, target, err);
 }
 
@@ -43,17 +47,22 @@ static void collect(void *self, struct observe *observe, void (*on_done)(void *a
     observe_collect(observe, on_done, arg);
 }
 
-static void set_replicas(void *self, const struct kube_workload *workload, int replicas, int most,
-                         actuate_done on_done, void *arg)
+static void set_replicas(void *self, const struct kube_workload *workload,
+                         const struct world_wish *wish, actuate_done on_done, void *arg)
 {
     const struct live *live = self;
     struct kube_revision revisions[KUBE_MAX_REVISIONS];
     if (!kube_is_knative(workload)) {
-        actuate_replicas(live->kube, workload, replicas, on_done, arg);
+        actuate_replicas(live->kube, workload, wish->replicas, on_done, arg);
         return;
     }
+    struct actuate_gather *all = actuate_gather_new(on_done, arg);
     size_t count = kube_cache_revisions(live->cache, workload, revisions);
-    actuate_steer(live->kube, revisions, count, replicas, most, on_done, arg);
+    actuate_steer(live->kube, revisions, count, wish->quiet_ms ? 0 : wish->replicas, wish->most,
+                  actuate_gathered, actuate_gather_add(all));
+    owner_set_replicas(live->owner, revisions, count, wish, actuate_gathered,
+                       actuate_gather_add(all));
+    actuate_gathered(all, NULL);
 }
 
 static void on_handed_back(void *arg, const struct error *err)
@@ -138,6 +147,7 @@ static void on_pod(void *arg, const struct kube_pod *pod, bool deleted)
 {
     const struct live *live = arg;
     const struct kube_workload *owner = deleted ? NULL : kube_cache_owner(live->cache, pod);
+    owner_wake(live->owner);
     if (owner)
         controller_pods_changed(live->controller, owner);
 }
@@ -146,7 +156,14 @@ static void on_workload(void *arg, const struct kube_workload *workload, bool de
 {
     const struct live *live = arg;
     (void)deleted;
+    owner_wake(live->owner);
     controller_workload_changed(live->controller, workload);
+}
+
+static void on_owned(void *arg)
+{
+    const struct live *live = arg;
+    owner_wake(live->owner);
 }
 
 static void on_mpa(void *arg, const json_t *object, bool deleted)
@@ -240,10 +257,12 @@ static void start_watches(struct live *live, const char *const *names)
         live->scopes[i].controller = live->controller;
         watch_mpas(&live->scopes[i], n ? names[i] : NULL);
     }
-    live->cache = kube_cache_start(
-        live->kube,
-        &(struct kube_cache_options){
-            .namespaces = names, .on_pod = on_pod, .on_workload = on_workload, .arg = live});
+    live->cache =
+        kube_cache_start(live->kube, &(struct kube_cache_options){.namespaces = names,
+                                                                  .on_pod = on_pod,
+                                                                  .on_workload = on_workload,
+                                                                  .on_owned = on_owned,
+                                                                  .arg = live});
 }
 
 static void start_lease(struct live *live, const struct controller_options *options)
@@ -279,6 +298,7 @@ struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct obs
     live->open_handles = 2;
     live->controller = controller_make(&world, observe, options, live);
     start_learner(live, loop);
+    live->owner = owner_new(live, loop);
     start_watches(live, options->namespaces);
     if (options->leader_election)
         start_lease(live, options);
@@ -296,6 +316,8 @@ static void on_closed(uv_handle_t *handle)
 
 void live_stop(struct live *live)
 {
+    owner_free(live->owner);
+    live->owner = NULL;
     if (live->lease)
         kube_lease_stop(live->lease);
     for (size_t i = 0; i < live->scope_count; i++) {

@@ -14,6 +14,12 @@ struct world_policy {  /* of an MPA, as it is kept */
 /* err: ERROR_NOT_FOUND where none is kept; another where what is kept cannot be read. */
 typedef void (*world_loaded)(void *arg, const struct world_policy *policy, const struct error *err);
 
+struct world_wish { /* for a target's replicas */
+    int replicas;
+    int most;         /* a platform that scales by itself may have so many */
+    int64_t quiet_ms; /* there was no request for so long; 0: there are some, or it is not known */
+};
+
 struct world {
     void *self; /* the first argument of all that follows */
 
@@ -33,9 +39,9 @@ struct world {
 
     /* --- what is done: on_done is called exactly once, at once or later -------------------- */
     /* A platform with an autoscaler of its own is held to so many at least, may have up to `most`,
-     * and may end the last one where replicas is 0: there are no requests. */
-    void (*set_replicas)(void *self, const struct kube_workload *workload, int replicas, int most,
-                         actuate_done on_done, void *arg);
+     * and may end the last one where it is quiet. */
+    void (*set_replicas)(void *self, const struct kube_workload *workload,
+                         const struct world_wish *wish, actuate_done on_done, void *arg);
     /* Such a platform does as it did before; nothing to others. NULL: there are none here. */
     void (*hand_back)(void *self, const struct kube_workload *workload);
     actuate_send resize;

@@ -58,13 +58,12 @@ static void collect(void *self, struct observe *observe, void (*on_done)(void *a
 }
 
 /* --- what is done ---------------------------------------------------------------------------- */
-static void set_replicas(void *self, const struct kube_workload *workload, int replicas, int most,
-                         actuate_done on_done, void *arg)
+static void set_replicas(void *self, const struct kube_workload *workload,
+                         const struct world_wish *wish, actuate_done on_done, void *arg)
 {
-    (void)most;
     struct embed *e = self;
     struct function *f = find_function(e, workload->name);
-    cluster_scale(e->cluster, index_of(e, f), replicas);
+    cluster_scale(e->cluster, index_of(e, f), wish->replicas);
     f->acted = true;
     on_done(arg, NULL);
 }

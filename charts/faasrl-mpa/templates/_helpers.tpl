@@ -92,6 +92,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [autoscaling.internal.knative.dev]
   resources: [podautoscalers]
   verbs: [list, watch, patch]
+# and, where an MPA is to scale in its place, the class, and what belongs to Revisions of that class
+- apiGroups: [serving.knative.dev]
+  resources: [services, configurations]
+  verbs: [patch]
+- apiGroups: [autoscaling.internal.knative.dev]
+  resources: [podautoscalers/status]
+  verbs: [patch]
+- apiGroups: [networking.internal.knative.dev]
+  resources: [serverlessservices]
+  verbs: [list, watch, create, patch]
 {{- end }}
 {{- range .Values.rbac.scaleTargets }}
 - apiGroups: [{{ .group | quote }}]
