@@ -1,0 +1,256 @@
+/* The controller and Knative's Revisions of our class: whose template gets the class, and who is
+ * woken. */
+#include "controller/controller.h"
+#include "kube_fake.h"
+
+struct object {
+    const char *plural; /* "/services?" in a path */
+    const char *text;
+};
+
+struct scene {
+    struct fake fake;
+    struct prom *prom;
+    struct observe *observe;
+    struct controller *controller;
+    struct object objects[8];
+    const char *held; /* by the activator */
+    char log[8192];   /* of what is written */
+    bool refuse;
+};
+
+#define META(name, more)                                                                           \
+    "'metadata':{'name':'" name "','namespace':'s','uid':'u-" name "','resourceVersion':'9',"      \
+    "'generation':1" more "}"
+#define BY(owner) ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner "','controller':true}]"
+#define MPA(target, policy)                                                                        \
+    "{'apiVersion':'autoscaling.faasrl.io/v1alpha1','kind':'MultidimPodAutoscaler'," META(         \
+        "m",                                                                                       \
+        "") ",'spec':{'scaleTargetRef':{'apiVersion':'serving.knative.dev/"                        \
+            "v1','kind':'Service','name':'" target                                                 \
+            "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{'minReplicas':2,"  \
+            "'maxReplicas':5}},'policy':{" policy "}}}"
+#define SERVICE(name, mark, annotations)                                                           \
+    "{" META(name, ",'annotations':{" mark                                                         \
+                   "}") ",'spec':{'template':{'metadata':{'annotations':{" annotations             \
+                        "}}}},'status':{'latestReadyRevisionName':'" name "-1'}}"
+#define REVISION(name) "{" META(name, "") "}"
+#define SCALER(name, annotations, status)                                                          \
+    "{" META(name, BY("u-" name) ",'annotations':{" annotations                                    \
+                                 "}") ",'spec':{'protocolType':'http1','scaleTargetRef':{'kind':'" \
+                                      "Deployment','name':'d'}},"                                  \
+                                      "'status':{" status "}}"
+#define OURS  "'autoscaling.knative.dev/class':'mpa.faasrl.io'"
+#define OWNED "'autoscaling.faasrl.io/owned':'true'"
+#define ASLEEP                                                                                     \
+    "'desiredScale':0,'actualScale':0,'conditions':[{'type':'Active','status':'False',"            \
+    "'lastTransitionTime':'2026-01-01T00:00:00Z'},{'type':'ScaleTargetInitialized','status':"      \
+    "'True'}]"
+#define DEPLOYMENT "{" META("d", BY("u-f-1")) ",'spec':{'replicas':0}}"
+#define CLASS_PATCH(mark, class)                                                                   \
+    "{'metadata':{'annotations':{'autoscaling.faasrl.io/owned':" mark "}},'spec':{'template':"     \
+    "{'metadata':{'annotations':" class "}}}}"
+
+static char *quoted(const char *text)
+{
+    char *copy = xstrdup(text);
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return copy;
+}
+
+static void reply_list(const struct scene *w, const struct fake_request *r)
+{
+    const char *items = "";
+    for (size_t i = 0; i < ARRAY_LEN(w->objects); i++)
+        if (w->objects[i].plural && strstr(r->target, w->objects[i].plural))
+            items = w->objects[i].text;
+    cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
+    cleanup_free char *body = quoted(text);
+    fake_reply(r->conn, 200, "", body);
+}
+
+static void reply_activators(const struct scene *w, const struct fake_request *r)
+{
+    cleanup_free char *text = xasprintf(
+        "{'metadata':{'resourceVersion':'7'},'items':[{" META(
+            "activator", "") ",'spec':{"
+                             "'containers':[{'ports':[{'name':'metrics','containerPort':%d}]}]},'"
+                             "status':{'podIP':"
+                             "'127.0.0.1','conditions':[{'type':'Ready','status':'True'}]}}]}",
+        w->fake.port);
+    cleanup_free char *body = quoted(text);
+    fake_reply(r->conn, 200, "", body);
+}
+
+static void on_request(void *arg, const struct fake_request *r)
+{
+    struct scene *w = arg;
+    size_t at = strlen(w->log);
+    if (strstr(r->target, "watch=1")) {
+        fake_stream_begin(r->conn);
+    } else if (strstr(r->target, "/query")) {
+        fake_reply(r->conn, 200, "",
+                   "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
+    } else if (strcmp(r->target, "/metrics") == 0) {
+        fake_reply(r->conn, 200, "", w->held);
+    } else if (strstr(r->target, "/knative-serving/pods")) {
+        reply_activators(w, r);
+    } else if (strcmp(r->method, "GET") == 0) {
+        reply_list(w, r);
+    } else {
+        snprintf(w->log + at, sizeof(w->log) - at, "%s %s %s\n", r->method, r->target, r->body);
+        fake_reply(r->conn, w->refuse ? 403 : 200, "", "{\"message\":\"no right\"}");
+    }
+}
+
+static bool wrote(const struct scene *w, const char *where, const char *what)
+{
+    cleanup_free char *log = xstrdup(w->log), *body = quoted(what);
+    char *rest = log;
+    for (const char *line; (line = strsep(&rest, "\n"));)
+        if (strstr(line, where) && strstr(line, body))
+            return true;
+    return false;
+}
+
+static void start(struct scene *w)
+{
+    struct error err = {0};
+    cleanup_free char *url = xasprintf("http://127.0.0.1:%d", w->fake.port);
+    w->prom = prom_new(&w->fake.loop, w->fake.http, &(struct prom_config){.url = url}, &err);
+    w->observe = observe_new(w->prom, &(struct observe_options){.window_s = 60}, &err);
+    assert_non_null(w->observe);
+    w->controller =
+        controller_new(&w->fake.loop, w->fake.kube, w->observe,
+                       &(struct controller_options){
+                           .interval_s = 1, .status_interval_s = 15, .http = w->fake.http});
+}
+
+static int setup(void **state)
+{
+    struct scene *w = xcalloc(1, sizeof(*w));
+    log_setup(LOG_ERROR + 1, LOG_LOGFMT);
+    w->fake.on_request = on_request;
+    w->fake.arg = w;
+    w->held = "up 1\n";
+    fake_start(&w->fake, NULL);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct scene *w = *state;
+    controller_free(w->controller);
+    observe_free(w->observe);
+    prom_free(w->prom);
+    fake_stop(&w->fake);
+    free(w);
+    return 0;
+}
+
+#define SERVICES_F "/namespaces/s/services/f"
+
+static void a_template_without_a_class_gets_ours_if_the_mpa_says_own(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Own'")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, SERVICES_F, CLASS_PATCH("'true'", "{" OURS "}")));
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'Owned'"));
+}
+
+static void what_an_author_has_set_stays(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Own'")};
+    w->objects[1] = (struct object){
+        "/services?",
+        SERVICE("f", "", "'autoscaling.knative.dev/class':'kpa.autoscaling.knative.dev'")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
+    start(w);
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 2500);
+    assert_false(wrote(w, SERVICES_F, ""));
+}
+
+/* One of ours whose MPA names another target, or has changed its mind, is as it was again. */
+static void a_class_of_ours_goes_with_its_mpa(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Steer'")};
+    w->objects[1] = (struct object){
+        "/services?", SERVICE("f", OWNED, OURS) "," SERVICE("g", OWNED, OURS ",'a':'b'")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, SERVICES_F, CLASS_PATCH("null", "null")));
+    fake_run_until(&w->fake, wrote(w, "/namespaces/s/services/g",
+                                   CLASS_PATCH("null", "{'autoscaling.knative.dev/class':null}")));
+}
+
+static void sleep_in(struct scene *w)
+{
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Own'")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", OWNED, OURS)};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", OURS, ASLEEP)};
+    w->objects[4] = (struct object){"/deployments?", DEPLOYMENT};
+}
+
+#define HOLDS                                                                                      \
+    "kn_revision_request_concurrency{k8s_namespace_name=\"s\",kn_revision_name=\"f-1\"} 1\n"
+
+static void who_sleeps_wakes_for_a_request_to_the_least(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/serverlessservices", "'mode':'Proxy'"));
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 1500);
+    assert_false(wrote(w, "/deployments/d/scale", ""));
+    w->held = HOLDS;
+    fake_run_until(&w->fake, wrote(w, "/deployments/d/scale", "{'spec':{'replicas':2}}"));
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1/status", "'desiredScale':2"));
+}
+
+static void one_without_an_mpa_wakes_too(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("g", "")};
+    w->held = HOLDS;
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d/scale", "{'spec':{'replicas':1}}"));
+}
+
+static void a_refusal_is_an_event(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->refuse = true;
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/events", "no right"));
+    assert_true(wrote(w, "/events", "'reason':'FailedRescale'"));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_template_without_a_class_gets_ours_if_the_mpa_says_own),
+        TEST(what_an_author_has_set_stays),
+        TEST(a_class_of_ours_goes_with_its_mpa),
+        TEST(who_sleeps_wakes_for_a_request_to_the_least),
+        TEST(one_without_an_mpa_wakes_too),
+        TEST(a_refusal_is_an_event),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
