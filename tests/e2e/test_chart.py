@@ -103,11 +103,21 @@ def test_every_option_of_the_controller_can_be_set():
     assert args <= options
 
 
+def rights(objects):
+    return sorted((o["kind"], g, r, v, n) for o in objects if o["kind"] in ("ClusterRole", "Role")
+                  for rule in o["rules"] for g in rule["apiGroups"] for r in rule["resources"]
+                  for v in rule["verbs"] for n in rule.get("resourceNames", [""]))
+
+
+def test_the_role_for_knative_is_that_of_the_plain_manifest():
+    plain = list(yaml.safe_load_all((ROOT / "deploy/rbac-knative.yaml").read_text()))
+    assert sorted(set(rights(render("--set", "rbac.knative=true"))) - set(rights(render()))) == rights(plain)
+    scoped = render("--set", "rbac.knative=true,rbac.scope=namespaced,watchNamespaces={a}")
+    assert [o["rules"] for o in of_kind(scoped, "Role") if o["metadata"]["namespace"] == "knative-serving"] == [
+        [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]]
+
+
 def test_the_role_is_that_of_the_plain_manifest():
-    def rights(objects):
-        return sorted((o["kind"], g, r, v, n) for o in objects if o["kind"] in ("ClusterRole", "Role")
-                      for rule in o["rules"] for g in rule["apiGroups"] for r in rule["resources"]
-                      for v in rule["verbs"] for n in rule.get("resourceNames", [""]))
     plain = list(yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()))
     assert rights(render(release="faasrl-mpa")) == rights(plain) and len(rights(plain)) > 20
     scoped = render("--set", "rbac.scope=namespaced,watchNamespaces={a,b}")
