@@ -108,7 +108,7 @@ static int parts_of(const struct api_spec *spec)
         const char *api_version, *kind;
         int parts;
     } known[] = {
-        {"apps/v1", "StatefulSet", 1},     {"apps/v1", "ReplicaSet", 1},
+        {"apps/v1", "StatefulSet", 1},      {"apps/v1", "ReplicaSet", 1},
         {KUBE_KNATIVE, "Service", 4}, /* name-00001-deployment-hash-id */
         {KUBE_KNATIVE, "Configuration", 4}, {KUBE_KNATIVE, "Revision", 3},
     };

@@ -332,21 +332,15 @@ void owner_wake(struct owner *o)
 }
 
 /* --- what is decided -------------------------------------------------------------------------- */
-static void note_wish(struct owner *o, const struct kube_revision *r, const struct world_wish *wish)
+static struct keep *note_wish(struct owner *o, const struct kube_revision *r,
+                              const struct world_wish *wish)
 {
     struct keep *k = keep_of(o, r->namespace_, r->name);
+    k->said = o->mark;
+    k->most = wish->most;
     k->replicas = actuate_share(r, wish->replicas, wish->most).min;
     k->quiet_ms = wish->quiet_ms ? clock_mono_ms() - wish->quiet_ms : 0;
-}
-
-static bool is_among(const struct kube_revision *revisions, size_t count,
-                     const struct kube_owned *seen)
-{
-    for (size_t i = 0; i < count; i++)
-        if (revisions[i].ours && strcmp(revisions[i].name, seen->name) == 0 &&
-            strcmp(revisions[i].namespace_, seen->namespace_) == 0)
-            return true;
-    return false;
+    return k;
 }
 
 /* A write that is under way is not waited for: what is wished for now follows it. */
@@ -355,13 +349,11 @@ void owner_set_replicas(struct owner *o, const struct kube_revision *revisions, 
 {
     struct actuate_gather *all = actuate_gather_new(on_done, arg);
     struct kube_owned seen;
-    note_says(o);
-    for (size_t i = 0; i < count; i++)
-        if (revisions[i].ours && revisions[i].percent > 0)
-            note_wish(o, &revisions[i], wish);
-    for (size_t at = 0; kube_cache_owned(o->live->cache, &at, &seen);) {
-        struct keep *k = keep_of(o, seen.namespace_, seen.name);
-        if (!is_among(revisions, count, &seen) || k->writing)
+    for (size_t i = 0; i < count; i++) {
+        if (!revisions[i].ours || revisions[i].percent == 0)
+            continue;
+        struct keep *k = note_wish(o, &revisions[i], wish);
+        if (k->writing || !kube_cache_owned_one(o->live->cache, &revisions[i], &seen))
             continue;
         k->asked = actuate_gather_add(all);
         reconcile(o, &seen, k);

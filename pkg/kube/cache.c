@@ -590,16 +590,32 @@ static int32_t ready_below(const struct kube_cache *cache, const char *owner_uid
     return ready;
 }
 
-bool kube_cache_owned(const struct kube_cache *cache, size_t *at, struct kube_owned *out)
+static void add_deployment(const struct kube_cache *cache, const char *revision_uid,
+                           struct kube_owned *out)
 {
-    const char *revision_uid;
-    if (!kube_knative_owned(cache->knative, at, out, &revision_uid))
-        return false;
     const struct kube_workload *w =
         workload_named(cache, "Deployment", out->namespace_, out->deployment);
     out->replicas = w ? w->replicas_wanted : -1;
     out->ready = ready_below(cache, revision_uid, out->namespace_);
-    return true;
+}
+
+bool kube_cache_owned(const struct kube_cache *cache, size_t *at, struct kube_owned *out)
+{
+    const char *revision_uid;
+    bool found = kube_knative_owned(cache->knative, at, out, &revision_uid);
+    if (found)
+        add_deployment(cache, revision_uid, out);
+    return found;
+}
+
+bool kube_cache_owned_one(const struct kube_cache *cache, const struct kube_revision *revision,
+                          struct kube_owned *out)
+{
+    const char *revision_uid;
+    bool found = kube_knative_owned_one(cache->knative, revision, out, &revision_uid);
+    if (found)
+        add_deployment(cache, revision_uid, out);
+    return found;
 }
 
 bool kube_cache_template(const struct kube_cache *cache, const struct kube_workload *workload,

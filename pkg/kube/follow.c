@@ -1,6 +1,7 @@
-/* Kinds that are not built in. Discovery is asked about one when it is first wanted, and its objects
- * are watched from then on. Replica counts come from /scale, because only the API server knows where
- * in an object they stand: it is asked for those objects that somebody wants, whenever they change. */
+/* Kinds that are not built in. Discovery is asked about one when it is first wanted, and its
+ * objects are watched from then on. Replica counts come from /scale, because only the API server
+ * knows where in an object they stand: it is asked for those objects that somebody wants, whenever
+ * they change. */
 #include "kube/internal.h"
 
 #include <stdio.h>
@@ -174,10 +175,11 @@ static void take_discovery(struct kind *kind, const json_t *answer)
         error_set(&kind->refusal, ERROR_INVALID, "%s has no kind %s in this cluster",
                   at->api_version, at->kind);
     } else if (!scale || !namespaced) {
-        error_set(&kind->refusal, ERROR_INVALID,
-                  "%s %s cannot be scaled: it has no /scale subresource; a Deployment, StatefulSet, "
-                  "ReplicaSet, or any kind with one can",
-                  at->api_version, at->kind);
+        error_set(
+            &kind->refusal, ERROR_INVALID,
+            "%s %s cannot be scaled: it has no /scale subresource; a Deployment, StatefulSet, "
+            "ReplicaSet, or any kind with one can",
+            at->api_version, at->kind);
     } else {
         free((char *)(uintptr_t)at->plural);
         at->plural = xstrdup(plural);

@@ -124,6 +124,34 @@ size_t kube_knative_revisions(const struct kube_knative *knative,
 /* What somebody has asked for that routes to the Revision with this uid, or NULL. */
 const struct kube_workload *kube_knative_uid(const struct kube_knative *knative, const char *uid);
 
+/* As kube_cache_owned and kube_cache_owned_one, without what is known of the Deployment;
+ * revision_uid: whose pods they are.
+ */
+bool kube_knative_owned(const struct kube_knative *knative, size_t *at, struct kube_owned *out,
+                        const char **revision_uid);
+bool kube_knative_owned_one(const struct kube_knative *knative,
+                            const struct kube_revision *revision, struct kube_owned *out,
+                            const char **revision_uid);
+/* As kube_cache_template and kube_cache_our_templates. */
+bool kube_knative_template(const struct kube_knative *knative, const struct kube_workload *workload,
+                           struct kube_template *out);
+bool kube_knative_our_templates(const struct kube_knative *knative, size_t *at,
+                                struct kube_template *out);
+
+/* --- owned.c: what is kept of a Revision of our class -------------------------------------------
+ */
+struct kube_ours; /* of its PodAutoscaler */
+struct kube_ours *kube_ours_new(const json_t *object);
+void kube_ours_free(struct kube_ours *claim); /* NULL is fine */
+void *kube_sks_make(void *arg, const json_t *object, void *old);
+void kube_sks_free(void *sks);
+/* sks may be NULL. The result lives as long as both. */
+void kube_ours_tell(const struct kube_ours *claim, const void *sks, struct kube_owned *out,
+                    const char **revision_uid);
+/* An annotation that is a whole number, also in its older spelling (NULL: there is none); -1:
+ * absent. */
+int32_t kube_scale_at(const json_t *object, const char *key, const char *older);
+
 /* --- openwhisk.c: OpenWhisk's actions -----------------------------------------------------------
  */
 struct kube_openwhisk;
@@ -145,29 +173,6 @@ struct kube_node;
 /* Walks the pods of OpenWhisk in a namespace: *at NULL begins, NULL ends. */
 const struct kube_pod *kube_cache_next_action_pod(const struct kube_cache *cache,
                                                   const char *namespace_, struct kube_node **at);
-/* As kube_cache_owned, without what is known of the Deployment; revision_uid: whose pods they are.
- */
-bool kube_knative_owned(const struct kube_knative *knative, size_t *at, struct kube_owned *out,
-                        const char **revision_uid);
-/* As kube_cache_template and kube_cache_our_templates. */
-bool kube_knative_template(const struct kube_knative *knative, const struct kube_workload *workload,
-                           struct kube_template *out);
-bool kube_knative_our_templates(const struct kube_knative *knative, size_t *at,
-                                struct kube_template *out);
-
-/* --- owned.c: what is kept of a Revision of our class -------------------------------------------
- */
-struct kube_ours; /* of its PodAutoscaler */
-struct kube_ours *kube_ours_new(const json_t *object);
-void kube_ours_free(struct kube_ours *claim); /* NULL is fine */
-void *kube_sks_make(void *arg, const json_t *object, void *old);
-void kube_sks_free(void *sks);
-/* sks may be NULL. The result lives as long as both. */
-void kube_ours_tell(const struct kube_ours *claim, const void *sks, struct kube_owned *out,
-                     const char **revision_uid);
-/* An annotation that is a whole number, also in its older spelling (NULL: there is none); -1:
- * absent. */
-int32_t kube_scale_at(const json_t *object, const char *key, const char *older);
 
 /* --- index.c: hash tables whose links live in the records ------------------------------------- */
 struct kube_node {

@@ -432,20 +432,36 @@ const struct kube_workload *kube_knative_uid(const struct kube_knative *k, const
 }
 
 /* --- of our class ----------------------------------------------------------------------------- */
+static bool all_are_known(const struct kube_knative *k)
+{
+    struct error err;
+    return k->proxies && kube_store_check(k->proxies, &err) == 0 &&
+           kube_store_check(k->scalers, &err) == 0;
+}
+
+static bool tell_owned(const struct kube_knative *k, const struct pa *p, struct kube_owned *out,
+                       const char **revision_uid)
+{
+    if (!p || !p->claim)
+        return false;
+    kube_ours_tell(p->claim, kube_store_get(k->proxies, p->namespace_, p->name), out, revision_uid);
+    return true;
+}
+
 bool kube_knative_owned(const struct kube_knative *k, size_t *at, struct kube_owned *out,
                         const char **revision_uid)
 {
-    const struct pa *p;
-    struct error err;
-    if (!k->proxies || kube_store_check(k->proxies, &err) < 0 ||
-        kube_store_check(k->scalers, &err) < 0)
-        return false;
-    while ((p = kube_store_next(k->scalers, at)) && !p->claim)
+    const struct pa *p = NULL;
+    while (all_are_known(k) && (p = kube_store_next(k->scalers, at)) && !p->claim)
         ;
-    if (p)
-        kube_ours_tell(p->claim, kube_store_get(k->proxies, p->namespace_, p->name), out,
-                        revision_uid);
-    return p != NULL;
+    return tell_owned(k, p, out, revision_uid);
+}
+
+bool kube_knative_owned_one(const struct kube_knative *k, const struct kube_revision *r,
+                            struct kube_owned *out, const char **revision_uid)
+{
+    return all_are_known(k) &&
+           tell_owned(k, kube_store_get(k->scalers, r->namespace_, r->name), out, revision_uid);
 }
 
 static void tell_template(const struct kube_resource *kind, const struct route *r,

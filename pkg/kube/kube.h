@@ -335,6 +335,9 @@ struct kube_owned {
 };
 /* Walks all of them; 0 begins, false ends. None before all of them are known. */
 bool kube_cache_owned(const struct kube_cache *cache, size_t *at, struct kube_owned *out);
+/* One of them; false: it is none, or not all of it is known yet. */
+bool kube_cache_owned_one(const struct kube_cache *cache, const struct kube_revision *revision,
+                          struct kube_owned *out);
 struct kube_template { /* of a Service or Configuration */
     const struct kube_resource *resource;
     const char *namespace_, *name;

@@ -132,7 +132,7 @@ void *kube_sks_make(void *arg, const json_t *object, void *old)
 }
 
 void kube_ours_tell(const struct kube_ours *claim, const void *sks, struct kube_owned *out,
-                     const char **revision_uid)
+                    const char **revision_uid)
 {
     const struct sks *s = sks;
     *out = claim->told;

@@ -176,9 +176,9 @@ int kube_store_check(const struct kube_store *s, struct error *err)
             return error_prefix(err, "%s cannot be watched", at->plural);
         }
     }
-    return synced ? 0
-                  : error_set(err, ERROR_BUSY, "%s %s is being looked up", at->api_version,
-                              at->kind);
+    return synced
+               ? 0
+               : error_set(err, ERROR_BUSY, "%s %s is being looked up", at->api_version, at->kind);
 }
 
 void *kube_store_get(const struct kube_store *s, const char *namespace_, const char *name)

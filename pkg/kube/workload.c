@@ -173,8 +173,8 @@ int64_t kube_workload_cpu(const struct kube_workload *w, const char *container)
     return -1;
 }
 
-struct kube_workload *
-kube_workload_project(const json_t *object, const struct kube_resource *resource, size_t headroom)
+struct kube_workload *kube_workload_project(const json_t *object,
+                                            const struct kube_resource *resource, size_t headroom)
 {
     static const size_t strings[] = {
         offsetof(struct kube_workload, kind),        offsetof(struct kube_workload, namespace_),
