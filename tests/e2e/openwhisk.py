@@ -83,7 +83,9 @@ class Invoker:
         return name
 
     def prewarm(self, kind="nodejs:14"):
-        return self.make("prewarm", kind)
+        made = self.make("prewarm", kind)
+        ready_address(self.namespace, made)
+        return made
 
     def start(self, action, **how):
         """A cold start: a pod for NAMESPACE/[PACKAGE/]ACTION, initialised."""
