@@ -205,7 +205,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments comparison fidelity side-by-side image chart clean
+.PHONY: bench experiments comparison fidelity side-by-side newpods image chart clean
 bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -222,6 +222,9 @@ fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/
 side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## ppo, thresholds and a real HPA on a real cluster, into docs/side-by-side.md (half an hour)
 	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/side-by-side/run $(SIDE_BY_SIDE); \
 	else tests/cluster/cluster up && { tests/side-by-side/run $(SIDE_BY_SIDE); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+newpods: all $(FUNCTION) $(BUILD)/policy | $(BUILD)/.need-e2e ## when new pods have their size on a real cluster, into docs/new-pods.md (five minutes)
+	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/newpods/run $(NEWPODS); \
+	else tests/cluster/cluster up && { tests/newpods/run $(NEWPODS); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
 $(BUILD)/simulate-points: $(BUILD)/obj/tests/fidelity/simulate.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)

@@ -163,6 +163,48 @@ static bool check_cpu(struct round *r)
 }
 
 /* --- 4. what is known? ----------------------------------------------------------------------- */
+static bool sizes_any(const struct observation *seen)
+{
+    for (size_t i = 0; i < seen->container_count; i++)
+        if (seen->containers[i].controlled[RECOMMEND_CPU])
+            return true;
+    return false;
+}
+
+/* Whether CPU of a container that is meant to be set cannot be, as a condition's reason; a sidecar
+ * that nobody named is not meant. */
+static const char *find_unsized(const struct round *r, char *message, size_t size)
+{
+    const struct api_spec *spec = &r->entry->mpa.spec;
+    const struct observation *seen = &r->view.seen;
+    bool any = sizes_any(seen);
+    for (size_t i = 0; spec->controls[API_CPU] && i < seen->container_count; i++) {
+        const char *name = seen->containers[i].name;
+        const struct api_container *policy = api_container_policy(spec, name);
+        bool named = policy->name && strcmp(policy->name, name) == 0;
+        if (policy->off || seen->containers[i].controlled[RECOMMEND_CPU] || (any && !named))
+            continue;
+        bool requests = !isnan(seen->containers[i].request[RECOMMEND_CPU]);
+        snprintf(message, size,
+                 requests
+                     ? "the pods are Guaranteed, and controlledValues of container %s are "
+                       "RequestsOnly: its CPU is left alone; say RequestsAndLimits"
+                     : "container %s has no CPU request: its CPU is left alone; give it one in "
+                       "the pod template",
+                 name);
+        return requests ? REASON_QOS : REASON_NO_REQUEST;
+    }
+    return NULL;
+}
+
+static void tell_unsized(struct round *r)
+{
+    char message[256];
+    const char *reason = find_unsized(r, message, sizeof(message));
+    if (reason)
+        say(r, API_COND_RESIZE_PENDING, true, reason, "%s", message);
+}
+
 static int64_t lasting_cpu(const void *arg, const char *container)
 {
     const struct round *r = arg;
@@ -189,6 +231,7 @@ static bool look(struct round *r)
     const struct observation *seen = &r->view.seen;
     r->status.latency_us = seen->latency_ms * 1000;
     r->observation = observe_json(seen);
+    tell_unsized(r);
     if (result < 0) {
         say(r, API_COND_SCALING_ACTIVE, false, "FailedGetMetrics", "%s: nothing is changed",
             err.message);
@@ -426,49 +469,6 @@ static void name_action(struct round *r)
         snprintf(e->reason, sizeof(e->reason), "%s", r->proposed.reason);
 }
 
-static bool sizes_any(const struct observation *seen)
-{
-    for (size_t i = 0; i < seen->container_count; i++)
-        if (seen->containers[i].controlled[RECOMMEND_CPU])
-            return true;
-    return false;
-}
-
-/* Whether CPU of a container that is meant to be set cannot be, as a condition's reason; a sidecar
- * that nobody named is not meant. */
-static const char *find_unsized(const struct round *r, char *message, size_t size)
-{
-    const struct api_spec *spec = &r->entry->mpa.spec;
-    const struct observation *seen = &r->view.seen;
-    bool any = sizes_any(seen);
-    for (size_t i = 0; spec->controls[API_CPU] && i < seen->container_count; i++) {
-        const char *name = seen->containers[i].name;
-        const struct api_container *policy = api_container_policy(spec, name);
-        bool named = policy->name && strcmp(policy->name, name) == 0;
-        if (policy->off || seen->containers[i].controlled[RECOMMEND_CPU] || (any && !named))
-            continue;
-        bool requests = !isnan(seen->containers[i].request[RECOMMEND_CPU]);
-        snprintf(message, size,
-                 requests
-                     ? "the pods are Guaranteed, and controlledValues of container %s are "
-                       "RequestsOnly: its CPU is left alone; say RequestsAndLimits"
-                     : "container %s has no CPU request: its CPU is left alone; give it one in "
-                       "the pod template",
-                 name);
-        return requests ? REASON_QOS : REASON_NO_REQUEST;
-    }
-    return NULL;
-}
-
-static bool tell_unsized(struct round *r)
-{
-    char message[256];
-    const char *reason = find_unsized(r, message, sizeof(message));
-    if (reason)
-        say(r, API_COND_RESIZE_PENDING, true, reason, "%s", message);
-    return reason != NULL;
-}
-
 static void tell_pending(struct round *r, const struct actuate_report *report)
 {
     const struct entry *e = r->entry;
@@ -477,13 +477,13 @@ static void tell_pending(struct round *r, const struct actuate_report *report)
             e->cap_message);
         return;
     }
-    if (report->impossible == 0 && report->pending == 0 && tell_unsized(r))
-        return;
+    bool pending = report->pending > 0 || report->impossible > 0;
+    if (!pending && r->status.conditions[API_COND_RESIZE_PENDING].known)
+        return; /* it cannot be sized at all */
     const char *reason = report->impossible   ? REASON_QOS
                          : report->infeasible ? "Infeasible"
                          : report->deferred   ? "Deferred"
                                               : "Refused";
-    bool pending = report->pending > 0 || report->impossible > 0;
     say(r, API_COND_RESIZE_PENDING, pending, pending ? reason : "NonePending", "%s",
         pending ? report->message : "every pod has the size it was given");
 }
@@ -550,10 +550,8 @@ static bool act(struct round *r)
     e->may_act = e->may_size;
     learning_guarded(e, &r->decision, r->cpu_capped);
     shadow_add(e, &r->view.seen, &r->proposed);
-    if (!e->may_act) {
-        tell_unsized(r);
+    if (!e->may_act)
         return true;
-    }
     set_sizes(r);
     if (resizes(r)) {
         guard_resized(e->guard, r->view.seen.now_s);

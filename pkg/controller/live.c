@@ -7,6 +7,8 @@
 /* Events of the cluster are gathered for this long before they are acted on. A new pod's container
  * starts within a second: what it is to have should be there before. */
 #define SOON_MS 20
+/* How soon it is looked again whether all of the cluster is known. */
+#define UNKNOWN_MS 100
 
 /* --- the world ------------------------------------------------------------------------------- */
 static bool synced(void *self)
@@ -201,11 +203,14 @@ static void on_watch_state(void *arg, const struct error *err)
 /* --- time ------------------------------------------------------------------------------------ */
 static void on_tick(uv_timer_t *timer)
 {
-    const struct live *live = timer->data;
+    struct live *live = timer->data;
     struct controller *c = live->controller;
-    if (!c->leading || c->stopping || observe_busy(c->observe) || !kube_cache_synced(live->cache))
+    if (!c->leading || c->stopping || observe_busy(c->observe))
         return;
-    controller_pass(c);
+    if (synced(live))
+        controller_pass(c);
+    else /* the first pass does not wait for an interval until all is known */
+        uv_timer_start(timer, on_tick, UNKNOWN_MS, (uint64_t)(c->options.interval_s * 1000));
 }
 
 static void lead(struct live *live)
