@@ -35,7 +35,7 @@ def ready_since(pod):
 
 
 @pytest.mark.parametrize("mode", ["Auto", "Initial"])
-def test_a_new_pod_gets_its_size_before_it_takes_traffic(namespace, mode):
+def test_a_new_pod_is_given_its_size_while_it_starts(namespace, mode):
     """Also when it is the only one, of which nothing is measured yet, and when the controller has started anew."""
     deploy_function(namespace)
     with Controller(f"new-{mode.lower()}", "--leader-elect=false", f"--namespace={namespace}") as controller:
