@@ -188,6 +188,8 @@ static void hold_amount(struct guard_decision *out, const struct amount *a, cons
                         double proposed, double kept, const char *why)
 {
     char text[2][32];
+    if (out->limited)
+        return;
     hold(out, reason, "%s of %s: %s proposed, %s %s", resource_names[a->resource], a->container,
          recommend_print_amount(a->resource, proposed, text[0]),
          recommend_print_amount(a->resource, kept, text[1]), why);

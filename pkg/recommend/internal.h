@@ -206,7 +206,7 @@ struct look_memory {
     double pile;                    /* of it, requests that had waited for long */
     double quantile, score;         /* then */
     struct {                        /* what the model last said of the tail, */
-        double time_s, cores;
+        double time_s, cores, rate;
         int pods;
         double share; /* of the latency */
     } tail;

@@ -2,9 +2,11 @@
  * with a model of a replica. */
 #include "recommend/internal.h"
 
-#define MANY       2   /* requests beyond the quantile in one window */
-#define OVERLOADED 0.9 /* of its CPU in use */
-#define OVERDUE    4   /* times the goal */
+#define MANY       2    /* requests beyond the quantile in one window */
+#define PATIENCE   4    /* windows until the model is asked once more */
+#define OTHER_RATE 0.25 /* of the rate: then at once */
+#define OVERLOADED 0.9  /* of its CPU in use */
+#define OVERDUE    4    /* times the goal */
 #define GUESS      0.5 /* of what the largest pod can serve within the goal, at one core per request */
 
 void recommend_look_init(struct look_memory *m)
@@ -130,12 +132,21 @@ static void ask_model(struct look_memory *m, const struct look *l, double mean_s
         cores);
     m->tail.time_s = l->seen->now_s;
     m->tail.cores = cores;
+    m->tail.rate = l->seen->requests_per_s;
     m->tail.pods = l->ready;
     m->tail.share = tail_s / latency_s;
 }
 
-/* With many requests their latency is that of the model, with few it is that of one of them.
- * Windows overlap, so that the model is asked once for each, unless replicas have changed. */
+/* Whether what the model said still holds. Not where it has said nothing: that is NaN. */
+static bool is_fresh(const struct look_memory *m, const struct look *l)
+{
+    double rate = l->seen->requests_per_s;
+    return l->seen->now_s - m->tail.time_s < PATIENCE * l->seen->latency_window_s &&
+           l->size.now / 1000 == m->tail.cores && l->ready == m->tail.pods &&
+           fabs(rate - m->tail.rate) <= OTHER_RATE * m->tail.rate;
+}
+
+/* With many requests their latency is that of the model, with few it is that of one of them. */
 double recommend_look_tail(struct look_memory *m, const struct look *l)
 {
     const struct observation *seen = l->seen;
@@ -146,8 +157,7 @@ double recommend_look_tail(struct look_memory *m, const struct look *l)
         return NAN;
     if (!(beyond > MANY))
         return recommend_queue_served(cores, busy, latency_s);
-    if (seen->now_s - m->tail.time_s < seen->latency_window_s && cores == m->tail.cores &&
-        l->ready == m->tail.pods) /* not where it is NaN */
+    if (is_fresh(m, l))
         return m->tail.share * latency_s;
     struct demand_estimate e = recommend_demand_estimate(m->demand, l->quantile, l->guess_s);
     if (isnan(e.mean_s))

@@ -92,8 +92,12 @@ static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
     double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
     double aim = fmax(p->aim - p->lost / fmax((1 - l->quantile) * p->requests, 1), AIM_LEAST);
     if (!recommend_latency_known(l->seen) || is_surprised(p, l) ||
-        l->ready < l->seen->replicas_wanted || (allowed < FEW && tail_s > HELPLESS * l->goal_s))
+        l->ready < l->seen->replicas_wanted)
         return;
+    if (allowed < FEW && tail_s > HELPLESS * l->goal_s) {
+        p->lost += p->late_now;
+        return;
+    }
     double step = TRIM_STEP * (p->late_now - aim * allowed) / fmax(1, allowed);
     p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, TRIM_UP), TRIM_LEAST, TRIM_MOST);
 }

@@ -20,9 +20,9 @@
 #define TINY     1e-12
 #define NEVER    6.0 /* deviations: beyond, one in a billion */
 #define TRIES    12
-#define NEAR     1.1  /* times a guess: where the search for a tail begins */
-#define EXACT    1.01 /* the relative error that it leaves */
-#define ROUGH    1.03 /* the relative error of what is only told */
+#define NEAR     1.1   /* times a guess: where the search for a tail begins */
+#define EXACT    1.025 /* the error that it leaves: half a bucket of those that it is kept in */
+#define ROUGH    1.03  /* the relative error of what is only told */
 
 /* Requests in slices by demand: the normal score of the middle one, and the share of all. Fine
  * where it matters whether a request is late. */

@@ -22,14 +22,15 @@ void recommend_say(char *text, size_t size, const char *fmt, ...)
 
 const char *recommend_print_amount(enum recommend_resource resource, double amount, char text[32])
 {
+    bool bytes = resource == RECOMMEND_MEMORY, whole = fmod(amount, 1000) == 0;
+    const char *unit = bytes ? amount < MI ? "" : "Mi" : whole ? "" : "m";
+    double number = amount / (bytes ? amount < MI ? 1 : MI : whole ? 1000 : 1);
     if (!isfinite(amount))
         snprintf(text, 32, "none");
-    else if (resource == RECOMMEND_MEMORY)
-        snprintf(text, 32, amount < MI ? "%.0f" : "%.0fMi", amount < MI ? amount : amount / MI);
-    else if (fmod(amount, 1000) == 0)
-        snprintf(text, 32, "%.0f", amount / 1000);
+    else if (fabs(number) < INT32_MAX) /* which is faster to print */
+        snprintf(text, 32, "%ld%s", lrint(number), unit);
     else
-        snprintf(text, 32, "%.0fm", amount);
+        snprintf(text, 32, "%.0f%s", number, unit);
     return text;
 }
 

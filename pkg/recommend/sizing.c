@@ -9,7 +9,7 @@
 #define POINTS      90
 #define PER_OCTAVE  3
 #define LOWEST      1e-3 /* requests per second of the first point */
-#define CELLS       20   /* of demand, in an octave */
+#define CELLS       12   /* of demand, in an octave */
 #define STEPS       128  /* of milli-cores, in an octave */
 #define NEVER       MEMO_MOST
 #define EXACT       0.02 /* of a size */

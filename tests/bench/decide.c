@@ -100,16 +100,16 @@ struct mind { /* of one MPA */
     struct guard *guard;
     int replicas; /* as last decided */
     double milli;
+    double rate, demand_s; /* of its function */
 };
 
 /* A function of 0.1 to 100 requests a second of 1 to 16 ms; rates and latencies are never the same
  * twice. What was decided has come about. */
-static void vary(struct observation *seen, const struct mind *mind, size_t mpa, int round,
+static void vary(struct observation *seen, const struct mind *mind, int round,
                  struct random *random)
 {
-    double rate = 0.1 * pow(1000, (double)(mpa % 97) / 97) * (0.9 + 0.2 * random_uniform(random));
-    double demand_s = 0.001 * pow(16, (double)(mpa % 1009) / 1009);
-    double cores = rate * demand_s * (0.95 + 0.1 * random_uniform(random));
+    double rate = mind->rate * (0.9 + 0.2 * random_uniform(random));
+    double cores = rate * mind->demand_s * (0.95 + 0.1 * random_uniform(random));
     struct recommend_pod *pods = (struct recommend_pod *)seen->pods;
     seen->now_s = 1000 + round * 15;
     seen->requests_per_s = rate;
@@ -160,7 +160,12 @@ static struct crowd *crowd_new(void)
     trial_default_spec(&c->spec);
     describe(&c->seen, c->pods, MPA_PODS);
     for (size_t i = 0; i < MPAS; i++) {
-        c->minds[i] = (struct mind){recommend_ppo.create(300, NULL), guard_new(), 1, 500};
+        c->minds[i] = (struct mind){.memory = recommend_ppo.create(300, NULL),
+                                    .guard = guard_new(),
+                                    .replicas = 1,
+                                    .milli = 500,
+                                    .rate = 0.1 * pow(1000, (double)(i % 97) / 97),
+                                    .demand_s = 0.001 * pow(16, (double)(i % 1009) / 1009)};
         if (recommend_ppo.use(c->minds[i].memory, c->policy, &err) < 0)
             abort();
     }
@@ -181,7 +186,7 @@ static void crowd_free(struct crowd *c)
 static void decide_all(struct crowd *c, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        vary(&c->seen, &c->minds[i], i, c->round, &c->random);
+        vary(&c->seen, &c->minds[i], c->round, &c->random);
         decide(&c->minds[i], &c->seen, &c->spec, c->tells);
     }
     c->round++;
