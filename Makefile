@@ -123,8 +123,9 @@ demo: all $(FUNCTION) $(LOAD) cluster-up ## the same with real pods: scale a fun
 
 # --- the local cluster and what runs on it ------------------------------------------------------
 .PHONY: cluster-up cluster-down
-cluster-up: ## start the real Kubernetes of the tests
+cluster-up: ## start the real Kubernetes of the tests; KNATIVE=1 adds Knative Serving
 	@tests/cluster/cluster up
+	@$(if $(KNATIVE),tests/cluster/cluster knative)
 cluster-down: ## end it and leave nothing behind
 	@tests/cluster/cluster down
 
@@ -205,7 +206,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments comparison fidelity side-by-side newpods image chart clean
+.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods image chart clean
 bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -215,16 +216,19 @@ comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, in
 	@tests/comparison/run $(COMPARISON)
 experiments: all $(BUILD)/policy ## the documents' experiments at full effort, into docs/experiments
 	@$(BUILD)/mpactl experiment all --out docs/experiments
-# The cluster is ended again only where this has started it.
+# $(call on-cluster,COMMAND): the cluster is ended again only where this has started it.
+define on-cluster
+if tests/cluster/cluster status >/dev/null 2>&1; then $(1); \
+	else tests/cluster/cluster up && { $(1); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+endef
 fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)
-	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/fidelity/run $(FIDELITY); \
-	else tests/cluster/cluster up && { tests/fidelity/run $(FIDELITY); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+	@$(call on-cluster,tests/fidelity/run $(FIDELITY))
 side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## ppo, thresholds and a real HPA on a real cluster, into docs/side-by-side.md (half an hour)
-	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/side-by-side/run $(SIDE_BY_SIDE); \
-	else tests/cluster/cluster up && { tests/side-by-side/run $(SIDE_BY_SIDE); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+	@$(call on-cluster,tests/side-by-side/run $(SIDE_BY_SIDE))
+knative-side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## Knative's autoscaler alone and steered on a real cluster, into docs/knative.md (a quarter of an hour)
+	@$(call on-cluster,tests/side-by-side/knative $(SIDE_BY_SIDE))
 newpods: all $(FUNCTION) $(BUILD)/policy | $(BUILD)/.need-e2e ## when new pods have their size on a real cluster, into docs/new-pods.md (five minutes)
-	@if tests/cluster/cluster status >/dev/null 2>&1; then tests/newpods/run $(NEWPODS); \
-	else tests/cluster/cluster up && { tests/newpods/run $(NEWPODS); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
+	@$(call on-cluster,tests/newpods/run $(NEWPODS))
 $(BUILD)/simulate-points: $(BUILD)/obj/tests/fidelity/simulate.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)

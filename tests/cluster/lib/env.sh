@@ -25,6 +25,7 @@ NODE_IP=203.0.113.1 # on lo: the kubelet refuses a 127.x address
 NODE_RANGE=203.0.113.0/24
 SERVICE_RANGE=203.0.113.128/25
 SERVICE_API_IP=203.0.113.129 # the first of the range: service kubernetes.default
+SERVICE_DNS_IP=203.0.113.138 # of those that are given to nobody who does not ask for one
 POD_RANGE=198.51.100.0/24
 FAKE_POD_RANGE=2001:db8::/64 # RFC 3849; more fake pods than the ranges above have addresses
 

@@ -65,6 +65,16 @@ ready() {
   done
 }
 
+# within SECONDS COMMAND...: waits until the command succeeds; fails if it never does.
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < end)) || return 1
+    sleep 0.3
+  done
+}
+
 # end SIGNAL PID...: and waits until they are gone; what is left after 3 s is killed:
 # etcd and the API server can wait long for their clients to go.
 end() {
