@@ -61,9 +61,10 @@ static bool take_part(const char **at, char out[KUBE_ACTION_PART_SIZE])
 
 int kube_action_parse(const char *text, struct kube_action *out, struct error *err)
 {
-    char parts[3][KUBE_ACTION_PART_SIZE];
+    char parts[3][KUBE_ACTION_PART_SIZE] = {0};
     const char *at = text;
     size_t count = 0;
+    *out = (struct kube_action){0};
     while (*at && count < ARRAY_LEN(parts) && take_part(&at, parts[count]))
         count++;
     if (*at || count < 2)
@@ -71,7 +72,6 @@ int kube_action_parse(const char *text, struct kube_action *out, struct error *e
                          "\"%.100s\" is no action of OpenWhisk: NAMESPACE/ACTION or "
                          "NAMESPACE/PACKAGE/ACTION is",
                          text);
-    *out = (struct kube_action){0};
     memcpy(out->namespace_, parts[0], sizeof(parts[0]));
     if (count == 3)
         memcpy(out->package, parts[1], sizeof(parts[1]));
