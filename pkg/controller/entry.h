@@ -78,12 +78,12 @@ struct entry {
     struct actuate_sizes sizes; /* what every pod should have; count 0: not decided yet */
     bool may_act;               /* as of the last decision: all is known, and it is ours to act, */
     bool may_size;              /* or not all, but new pods can have the size of the others */
-    int64_t settles_ms;         /* monotonic: when the next boost of a pod ends; 0: none does */
     bool scaling;               /* a write of replicas is under way */
     int scale_from, scale_to;
     char scale_refusal[256]; /* why the last write of replicas was not taken, "" when it was */
     int64_t quiet_since_ms;  /* monotonic, 0: there are requests */
     int64_t claim_after_ms;  /* monotonic: our class is tried again on its target */
+    int64_t settles_ms;      /* monotonic: when the next boost of a pod ends; 0: none does */
     int64_t increased_ms;    /* monotonic, 0: never */
     int64_t last_scale_ms;   /* wall clock, 0: never */
     int64_t deferred_since_ms, capped_until_ms; /* monotonic */
