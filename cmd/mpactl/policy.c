@@ -26,7 +26,8 @@ static const struct args_option table[] = {
      "of the policy, one for 6,144 decisions; 0: what it begins with, the core's own choices"},
     {"seed", ARGS_NUMBER, AT(seed), "1", 0, 0x1p53, NULL, "of all chance; the same gives the same"},
     {"off", ARGS_TEXT, AT(off), NULL, 0, 0, NULL,
-     "features, and heads as \"head NAME\", to do without, with commas between"},
+     "features, and heads as \"head NAME\", to do without, with commas between; with --judge, what "
+     "was learned is tried without them, and nobody beside it"},
     {"judge", ARGS_TEXT, AT(judge), NULL, 0, 0, NULL,
      "file that was learned: try it, and others beside it, on workloads of --seed instead"},
     {"for", ARGS_TEXT, AT(workload), NULL, 0, 0, NULL,
@@ -223,11 +224,24 @@ static void print_judgement(const char *name, const struct bootstrap_judgement *
     fflush(stdout);
 }
 
+static struct recommend_policy *read_judged(const struct policy_options *o, struct error *err)
+{
+    struct rl_checkpoint checkpoint = {0};
+    if (rl_checkpoint_read(&checkpoint, o->judge, err) < 0)
+        return NULL;
+    if (o->off)
+        rl_checkpoint_set(&checkpoint, "off", o->off);
+    struct recommend_policy *policy = recommend_policy_new(&checkpoint, err);
+    rl_checkpoint_clear(&checkpoint);
+    return policy;
+}
+
 static int judge(const struct policy_options *o, struct error *err)
 {
     static const char *const names[] = {"ppo", "feedforward", "threshold"};
+    size_t count = o->off ? 1 : ARRAY_LEN(names);
     struct bootstrap_world_config world = bootstrap_world_default;
-    struct recommend_policy *policy = recommend_policy_read(o->judge, err);
+    struct recommend_policy *policy = read_judged(o, err);
     int result = policy ? 0 : -1;
     world.threads = o->jobs > 0 ? (size_t)o->jobs : parallel_cores();
     world.episode_steps = (size_t)(8 * 3600 / world.interval_s);
@@ -236,7 +250,7 @@ static int judge(const struct policy_options *o, struct error *err)
          "more\n"
          "              sparse                    steady                    bursty"
          "                    together                  all");
-    for (size_t i = 0; i < ARRAY_LEN(names) && result == 0; i++) {
+    for (size_t i = 0; i < count && result == 0; i++) {
         struct bootstrap_judgement kinds[BOOTSTRAP_KINDS];
         world.recommender = recommend_find(names[i]);
         result = bootstrap_judge(&world, (size_t)o->clusters, (uint64_t)o->seed, kinds, err);

@@ -75,6 +75,14 @@ def test_what_cannot_be_tuned_for_is_told(policy, tmp_path, argv, message):
     assert done.returncode != 0 and message in done.stderr.decode() and not out.exists()
 
 
+def test_a_policy_is_judged_without_what_is_off(policy):
+    few = ["--judge", policy, "--clusters", "2", "--seed", "3", "--jobs", "1"]
+    judged = [run("policy", *few, *off) for off in ([], ["--off", "head cpu"], ["--off", "moon"])]
+    assert [d.returncode for d in judged] == [0, 0, 1] and b"moon" in judged[2].stderr
+    names = [[line.split()[0] for line in d.stdout.decode().splitlines()[2:]] for d in judged]
+    assert names == [["ppo", "feedforward", "threshold"], ["ppo"], []]
+
+
 def test_the_policy_beside_the_program_is_taken(policy, tmp_path):
     alone = tmp_path / "mpactl"
     shutil.copy(MPACTL, alone)
