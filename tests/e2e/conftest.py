@@ -1,10 +1,6 @@
-import itertools
-
 import pytest
 
 import harness
-
-counter = itertools.count()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,12 +24,13 @@ def real_pods(installed):
     harness.cluster("load-image", harness.BUILD / "function.tar")
 
 
+@pytest.fixture(scope="session")
+def with_knative(real_pods):
+    """Knative is there; where it has to be built first that takes minutes."""
+    harness.cluster("knative", timeout=1800)
+
+
 @pytest.fixture
 def namespace(installed):
-    name = f"e2e-{next(counter)}"
-    harness.kubectl("create", "namespace", name)
-    harness.kubectl("label", "namespace", name, "faasrl-e2e=true")
-    yield name
-    # At once: the next test's controller would still speak of an MPA in a namespace that is going.
-    harness.kubectl("delete", "mpa", "--all", "-n", name)
-    harness.kubectl("delete", "namespace", name, "--wait=false")
+    with harness.new_namespace() as name:
+        yield name

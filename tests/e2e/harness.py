@@ -3,6 +3,7 @@ service account, load, the audit log. Everything is real; a test that needs real
 message where there are none."""
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -41,8 +42,8 @@ def kubectl(*argv, stdin=None, check=True):
     return run("kubectl", *argv, stdin=stdin, check=check)
 
 
-def cluster(*argv):
-    return run(ROOT / "tests/cluster/cluster", *argv, timeout=300).stdout
+def cluster(*argv, timeout=300):
+    return run(ROOT / "tests/cluster/cluster", *argv, timeout=timeout).stdout
 
 
 def get(kind, name, namespace):
@@ -63,6 +64,22 @@ def columns(text):
 
 def apply(text, namespace):
     kubectl("apply", "-n", namespace, "-f", "-", stdin=text)
+
+
+namespaces = itertools.count()
+
+
+@contextlib.contextmanager
+def new_namespace():
+    name = f"e2e-{next(namespaces)}"
+    kubectl("create", "namespace", name)
+    kubectl("label", "namespace", name, "faasrl-e2e=true")
+    try:
+        yield name
+    finally:
+        # At once: the next test's controller would still speak of an MPA in a namespace that is going.
+        kubectl("delete", "mpa", "--all", "-n", name)
+        kubectl("delete", "namespace", name, "--wait=false")
 
 
 @contextlib.contextmanager
@@ -187,10 +204,10 @@ def events(namespace):
 class Load:
     """Open-loop load in the background; `with Load(url, "20@60s"): …`."""
 
-    def __init__(self, url, trace):
+    def __init__(self, url, trace, *flags):
         self.log = open(OUT / f"load-{int(time.time() * 1000)}.log", "w+")
         self.process = subprocess.Popen(
-            [str(BUILD / "load"), "--target", url, "--trace", trace, "--json"],
+            [str(BUILD / "load"), "--target", url, "--trace", trace, "--json", *flags],
             stdout=self.log, stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
 
     def __enter__(self):

@@ -1,18 +1,18 @@
 """An MPA on a Service of Knative: its autoscaler is steered by bounds, CPU is set in place, zero and the
 activator go on working, and everything is as it was once the MPA is gone."""
+import copy
 import json
 import time
 
 import pytest
-import yaml
 
 import knative
-from harness import (Controller, Load, ROOT, condition_is, events, get, kubectl, mpa, new_namespace, wait)
+from harness import Controller, ROOT, condition_is, events, kubectl, new_namespace, wait
 
 MIN, MAX = "autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale"
 STEERED = "autoscaling.faasrl.io/steered"
-SERVICE, AUTOSCALER = yaml.safe_load_all(knative.EXAMPLE)
-BUSY = "/sentiment?n=5000"
+AUTHORS = {**knative.QUICK_TO_ZERO, MAX: "3"}  # stricter than the MPA
+AS_IT_WAS = None, "3", None
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,11 +24,17 @@ def rights(with_knative):
 def function(with_knative):
     """A Service that goes to zero quickly, its MPA, and a controller: namespace and Revision."""
     with new_namespace() as namespace:
-        revision = knative.make_service(namespace, autoscaling=knative.QUICK_TO_ZERO)
+        revision = knative.make_service(namespace, AUTHORS)
         with Controller("knative"):
-            kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(AUTOSCALER))
+            make_autoscaler(namespace)
             yield namespace, revision
             kubectl("delete", "mpa", "--all", "-n", namespace)
+
+
+def make_autoscaler(namespace, **spec):
+    made = copy.deepcopy(knative.AUTOSCALER)
+    made["spec"].update(spec)
+    kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(made))
 
 
 def bounds(namespace, revision):
@@ -47,19 +53,15 @@ def cpu_of(namespace, revision, container):
     return {cpu for (_, name), (cpu, _) in containers(namespace, revision).items() if name == container}
 
 
-def url_of(namespace, revision, path=BUSY):
-    return f"http://{knative.address_of(namespace, revision)}{path}"
-
-
 def test_load_zero_and_back(function):
     namespace, revision = function
     assert knative.ask(namespace, revision)[0] == 200
     proxy = cpu_of(namespace, revision, "queue-proxy")
-    with Load(url_of(namespace, revision), "25@150s"):
+    with knative.load(namespace, revision, "25@150s"):
         wait("CPU is set in place", lambda: cpu_of(namespace, revision, "user-container") == {"400m"}, 90)
         wait("the floor rises", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 90)
         wait("pods follow", lambda: len(knative.pods_of(namespace, revision)) >= 2, 30)
-        assert bounds(namespace, revision)[1:] == ("4", "true")
+        assert bounds(namespace, revision)[1:] == ("3", "true")
         # Somebody else's bound is seen and set right.
         kubectl("annotate", "podautoscaler", revision, "-n", namespace, "--overwrite", f"{MIN}=1")
         wait("the floor is ours again", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 30)
@@ -77,32 +79,50 @@ def test_load_zero_and_back(function):
 
 def test_a_new_revision_goes_on_and_deleting_hands_back(function):
     namespace, old = function
-    before = bounds(namespace, old)
-    with Load(url_of(namespace, old), "15@25s"):
+    with knative.load(namespace, old, "15@25s"):
         wait("it is steered", lambda: bounds(namespace, old)[2] == "true", 60)
         wait("CPU is set", lambda: cpu_of(namespace, old, "user-container") == {"400m"}, 60)
-    new = knative.make_service(namespace, autoscaling=knative.QUICK_TO_ZERO, labels={"release": "2"})
+    new = knative.make_service(namespace, AUTHORS, labels={"release": "2"})
     assert new != old
-    with Load(url_of(namespace, new), "15@60s"):
+    with knative.load(namespace, new, "15@60s"):
         wait("the new one is steered", lambda: bounds(namespace, new)[2] == "true", 60)
         wait("its pods get what was decided", lambda: cpu_of(namespace, new, "user-container") == {"400m"}, 60)
-        wait("the old one is left", lambda: bounds(namespace, old) == before, 30)
+        wait("the old one is left", lambda: bounds(namespace, old) == AS_IT_WAS, 30)
         kubectl("delete", "mpa", "primes", "-n", namespace)
-        wait("all is handed back", lambda: bounds(namespace, new) == before, 20)
+        wait("all is handed back", lambda: bounds(namespace, new) == AS_IT_WAS, 20)
         time.sleep(8)
-        assert bounds(namespace, new) == before and bounds(namespace, old) == before
+        assert bounds(namespace, new) == AS_IT_WAS and bounds(namespace, old) == AS_IT_WAS
+
+
+def test_each_revision_of_a_split_gets_its_share(with_knative):
+    """Somebody else decides on four replicas, so that nothing waits for load; a few requests say that it is not idle."""
+    with new_namespace() as namespace, Controller("knative-split"):
+        old = knative.make_service(namespace, knative.QUICK_TO_ZERO)
+        new = knative.make_service(namespace, knative.QUICK_TO_ZERO, labels={"release": "2"}, traffic=[
+            {"revisionName": old, "percent": 75}, {"latestRevision": True, "percent": 25}])
+        wait("the traffic is split", lambda: knative.traffic_of(namespace) == {old: 75, new: 25}, 30)
+        with knative.load(namespace, old, "3@120s", "/primes?n=1000"), \
+                knative.load(namespace, new, "1@120s", "/primes?n=1000"):
+            make_autoscaler(namespace, recommenders=[{"name": "the-test"}])
+            wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
+            kubectl("patch", "mpa", "primes", "-n", namespace, "--subresource=status", "--type=merge", "-p",
+                    json.dumps({"status": {"desiredReplicas": 4}}))
+            wait("three of four are for three quarters", lambda: bounds(namespace, old) == ("3", "4", "true"), 30)
+            wait("the fourth is for the rest", lambda: bounds(namespace, new) == ("1", "4", "true"), 10)
+            wait("pods follow", lambda: [len(knative.pods_of(namespace, r)) for r in (old, new)] == [3, 1], 40)
+            knative.make_service(namespace, knative.QUICK_TO_ZERO, labels={"release": "2"}, traffic=[
+                {"latestRevision": True, "percent": 100}])
+            wait("all of them are for all of it", lambda: bounds(namespace, new) == ("4", "4", "true"), 30)
+            assert bounds(namespace, old) == (None, None, None)
 
 
 def test_another_class_and_a_missing_service_are_told(with_knative):
     with new_namespace() as namespace, Controller("knative-no"):
-        kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(AUTOSCALER))
+        make_autoscaler(namespace)
         wait("it is missed", lambda: condition_is(namespace, "AbleToScale", "False", "FailedGetScale"), 30)
-        service = json.loads(json.dumps(SERVICE))
-        service["spec"]["template"]["metadata"] = {"annotations": {
-            "autoscaling.knative.dev/class": "somebody.example.com"}}
+        service = copy.deepcopy(knative.SERVICE)
+        service["spec"]["template"]["metadata"]["annotations"]["autoscaling.knative.dev/class"] = "somebody.example.com"
         kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(service))
         said = wait("its class is told", lambda: condition_is(
             namespace, "ConfigUnsupported", "True", "UnsupportedTarget"), 60)
         assert "class somebody.example.com" in said["message"]
-        assert get("services.serving.knative.dev", "primes", namespace)
-        kubectl("delete", "mpa", "--all", "-n", namespace)

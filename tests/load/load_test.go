@@ -229,6 +229,18 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+func TestHost(t *testing.T) {
+	var asked atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r.Host) }))
+	defer server.Close()
+
+	o := options{targets: []string{server.URL}, host: "f.example.com", maxRate: 10, timeout: time.Second}
+	o.attack(mustParse(t, "10@100ms"), io.Discard)
+	if asked.Load() != "f.example.com" {
+		t.Errorf("asked for %v", asked.Load())
+	}
+}
+
 func TestAttackSendsAllRequests(t *testing.T) {
 	var served atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -29,7 +29,7 @@ const (
 
 type options struct {
 	targets                 []string
-	trace, samples          string
+	trace, samples, host    string
 	scale, maxRate          float64
 	step, duration, timeout time.Duration
 	seed                    uint64
@@ -40,6 +40,7 @@ type options struct {
 func parseOptions() (o options) {
 	flag.Func("target", "URL to request; of several, each request takes one at random",
 		func(target string) error { o.targets = append(o.targets, target); return nil })
+	flag.StringVar(&o.host, "host", "", "the Host to ask for, if it is not that of the URL")
 	flag.StringVar(&o.trace, "trace", "",
 		"file with a rate per line, or steps as 10@30s,10-40@1m (requests per second)")
 	flag.Float64Var(&o.scale, "scale", 1, "factor on all rates")
@@ -112,10 +113,14 @@ func (o options) pacer(t trace) *tracePacer {
 func (o options) targeter() vegeta.Targeter {
 	var lock sync.Mutex
 	random := rand.New(rand.NewPCG(o.seed, 1))
+	header := http.Header{}
+	if o.host != "" {
+		header.Set("Host", o.host)
+	}
 	return func(next *vegeta.Target) error {
 		lock.Lock()
 		defer lock.Unlock()
-		*next = vegeta.Target{Method: http.MethodGet, URL: o.targets[random.IntN(len(o.targets))]}
+		*next = vegeta.Target{Method: http.MethodGet, URL: o.targets[random.IntN(len(o.targets))], Header: header}
 		return nil
 	}
 }

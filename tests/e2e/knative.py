@@ -1,0 +1,73 @@
+"""Knative's Services in tests. The cluster has no ingress: a Revision is asked at the Kubernetes Service that Knative
+makes for it, whose address leads to the activator or to the pods, whichever Knative has chosen."""
+import copy
+import http.client
+import json
+import time
+
+import yaml
+
+from harness import Load, ROOT, get, kubectl, listing, wait
+
+EXAMPLE = (ROOT / "deploy/examples/knative.yaml").read_text()
+SERVICE, AUTOSCALER = yaml.safe_load_all(EXAMPLE)
+# The shortest window that Knative takes: a pod without requests is gone within half a minute.
+QUICK_TO_ZERO = {"autoscaling.knative.dev/window": "6s"}
+
+
+def make_service(namespace, autoscaling=(), labels=(), traffic=None):
+    """The example's Service, or a new Revision of it with other labels; the Revision's name, once it is ready."""
+    service = copy.deepcopy(SERVICE)
+    service["spec"]["template"]["metadata"]["annotations"].update(autoscaling)
+    service["spec"]["template"]["metadata"]["labels"] = dict(labels)
+    if traffic:
+        service["spec"]["traffic"] = traffic
+    kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(service))
+    return wait("the Revision is ready", lambda: ready_revision(namespace), 90)
+
+
+def ready_revision(namespace):
+    service = get("services.serving.knative.dev", "primes", namespace)
+    status = service.get("status", {})
+    newest = status.get("latestCreatedRevisionName")
+    current = status.get("observedGeneration") == service["metadata"]["generation"]
+    return newest if current and newest == status.get("latestReadyRevisionName") else None
+
+
+def traffic_of(namespace):
+    """Per cent of the traffic by Revision."""
+    status = get("services.serving.knative.dev", "primes", namespace).get("status", {})
+    return {part["revisionName"]: part.get("percent", 0) for part in status.get("traffic", [])}
+
+
+def autoscaler_of(namespace, revision):
+    return get("podautoscaler", revision, namespace)
+
+
+def pods_of(namespace, revision):
+    return [p for p in listing("pods", namespace, "-l", f"serving.knative.dev/revision={revision}")
+            if "deletionTimestamp" not in p["metadata"]]
+
+
+def address_of(namespace, revision):
+    return get("service", revision, namespace)["spec"]["clusterIP"]
+
+
+def host_of(namespace, revision):
+    """By which the activator knows whom a request is for."""
+    return f"{revision}.{namespace}.svc.cluster.local"
+
+
+def ask(namespace, revision, path="/primes?n=1000", timeout=60):
+    """The HTTP status, and how long it took in seconds."""
+    connection = http.client.HTTPConnection(address_of(namespace, revision), timeout=timeout)
+    began = time.monotonic()
+    try:
+        connection.request("GET", path, headers={"Host": host_of(namespace, revision)})
+        return connection.getresponse().status, time.monotonic() - began
+    finally:
+        connection.close()
+
+
+def load(namespace, revision, trace, path="/sentiment?n=5000"):
+    return Load(f"http://{address_of(namespace, revision)}{path}", trace, "--host", host_of(namespace, revision))
