@@ -43,21 +43,26 @@ def bounds(namespace, revision):
 
 
 def containers(namespace, revision):
-    """By pod and container: the CPU requests in force, and restarts."""
-    return {(p["metadata"]["name"], s["name"]): (s.get("resources", {}).get("requests", {}).get("cpu"),
-                                                 s["restartCount"])
-            for p in knative.pods_of(namespace, revision) for s in p["status"].get("containerStatuses", [])}
+    return [s for p in knative.pods_of(namespace, revision) for s in p["status"].get("containerStatuses", [])]
 
 
 def cpu_of(namespace, revision, container):
-    return {cpu for (_, name), (cpu, _) in containers(namespace, revision).items() if name == container}
+    """The CPU requests in force."""
+    return {s.get("resources", {}).get("requests", {}).get("cpu")
+            for s in containers(namespace, revision) if s["name"] == container}
+
+
+def restarted(namespace, revision):
+    """Containers and why they ended."""
+    return [(s["name"], s["lastState"]) for s in containers(namespace, revision) if s["restartCount"] > 0]
 
 
 def test_load_zero_and_back(function):
     namespace, revision = function
+    wait("what nobody has asked is not held", lambda: not knative.pods_of(namespace, revision), 60)
     assert knative.ask(namespace, revision)[0] == 200
     proxy = cpu_of(namespace, revision, "queue-proxy")
-    with knative.load(namespace, revision, "25@150s"):
+    with knative.load(namespace, revision, "15@150s"):
         wait("CPU is set in place", lambda: cpu_of(namespace, revision, "user-container") == {"400m"}, 90)
         wait("the floor rises", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 90)
         wait("pods follow", lambda: len(knative.pods_of(namespace, revision)) >= 2, 30)
@@ -66,7 +71,7 @@ def test_load_zero_and_back(function):
         kubectl("annotate", "podautoscaler", revision, "-n", namespace, "--overwrite", f"{MIN}=1")
         wait("the floor is ours again", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 30)
     assert cpu_of(namespace, revision, "queue-proxy") == proxy
-    assert all(restarts == 0 for _, restarts in containers(namespace, revision).values())
+    assert restarted(namespace, revision) == []
     assert any(reason == "SuccessfulRescale" for reason, _ in events(namespace))
 
     wait("without requests there is no floor", lambda: bounds(namespace, revision)[0] is None, 60)
