@@ -52,6 +52,7 @@ void actuate_hand_back(struct kube *kube, const struct kube_revision *revisions,
  * activator brings it back from there on. */
 struct actuate_need {
     bool kept;        /* nobody has a say: it stays as it is */
+    bool spare;       /* no share of the traffic is its: it stays behind the activator */
     int replicas;     /* -1: not known yet */
     int most;         /* 0: nobody says */
     int64_t quiet_ms; /* there was no request for so long; -1: not known */

@@ -106,7 +106,7 @@ static void plan_awake(const struct kube_owned *o, const struct actuate_need *ne
     int32_t n = wanted(o, need);
     plan->desired = n;
     plan->replicas = o->replicas >= 0 && o->replicas != n ? n : -1;
-    plan->serve = o->ready > 0 || o->sks.serves;
+    plan->serve = !need->spare && (o->ready > 0 || o->sks.serves);
     if (o->ready >= enough(o))
         say(plan, KUBE_TRUE, "", "");
     else

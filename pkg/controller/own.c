@@ -22,6 +22,7 @@ struct keep {                     /* of one Revision */
     int64_t after_ms;             /* monotonic: nothing is written before */
     struct actuate_gather *asked; /* who waits for the write that is under way */
     bool writing;
+    bool spare; /* it has no share of the traffic */
 };
 
 struct owner {
@@ -88,6 +89,22 @@ static bool has_say(const struct entry *e)
            map_get(&e->controller->by_target, target) == e;
 }
 
+/* Nobody measures those without a share; the activator, which they stay behind, tells of requests.
+ */
+static void note_share(struct keep *k, const struct kube_revision *r, const struct api_spec *spec)
+{
+    bool spare = r->percent == 0;
+    if (spare != k->spare)
+        k->quiet_ms = -1;
+    k->spare = spare;
+    k->most = spec->max_replicas;
+    k->least = spare ? 1 : actuate_share(r, spec->min_replicas, k->most).min;
+    if (spare)
+        k->replicas = -1; /* what it has: the traffic may take a moment to leave */
+    if (spare && k->quiet_ms <= 0)
+        k->quiet_ms = clock_mono_ms();
+}
+
 static void note_say(struct owner *o, const struct entry *e)
 {
     struct kube_revision all[KUBE_MAX_REVISIONS];
@@ -95,12 +112,11 @@ static void note_say(struct owner *o, const struct entry *e)
     const struct kube_workload *w = entry_workload(e, &err);
     size_t count = w ? kube_cache_revisions(o->live->cache, w, all) : 0;
     for (size_t i = 0; i < count; i++) {
-        if (!all[i].ours || all[i].percent == 0)
+        if (!all[i].ours)
             continue;
         struct keep *k = keep_of(o, all[i].namespace_, all[i].name);
         k->said = o->mark;
-        k->most = e->mpa.spec.max_replicas;
-        k->least = actuate_share(&all[i], e->mpa.spec.min_replicas, k->most).min;
+        note_share(k, &all[i], &e->mpa.spec);
         string_set(&k->mpa, e->key);
     }
 }
@@ -154,6 +170,7 @@ static struct actuate_need need_of(const struct owner *o, const struct kube_owne
     int64_t now_ms = clock_mono_ms();
     struct actuate_need need = {
         .kept = k->said != o->mark,
+        .spare = k->said == o->mark && k->spare,
         .deaf_ms = o->activators ? observe_activators_deaf_ms(o->activators) : -1,
         .requests =
             o->activators && observe_activators_hold(o->activators, seen->namespace_, seen->name),

@@ -233,13 +233,14 @@ static bool is_in(const struct kube_revision *all, size_t count, const char *nam
     return false;
 }
 
-/* Those that were held once, and have lost their traffic since. */
+/* Those that were held once, and have lost their traffic since; of our class, also those that have
+ * not got it yet, or that only a tag leads to. */
 static void add_left_behind(const struct kube_knative *k, const struct kube_workload *w,
                             struct kube_revision *out, size_t *count)
 {
     const struct pa *p;
     for (size_t at = 0; (p = kube_store_next(k->scalers, &at));)
-        if (p->steered && strcmp(p->service, w->name) == 0 &&
+        if ((p->steered || p->claim) && strcmp(p->service, w->name) == 0 &&
             strcmp(p->namespace_, w->namespace_) == 0 && !is_in(out, *count, p->name))
             add_revision(k, w->namespace_, p->name, 0, out, count);
 }

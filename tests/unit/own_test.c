@@ -43,6 +43,11 @@
     {                                                                                              \
         .kept = true, .replicas = NONE, .quiet_ms = NONE, .deaf_ms = 0, .now_ms = NOW              \
     }
+#define SPARE(s)                                                                                   \
+    {                                                                                              \
+        .spare = true, .replicas = NONE, .most = 10, .quiet_ms = (s)*SEC, .deaf_ms = 0,            \
+        .now_ms = NOW                                                                              \
+    }
 #define DEAF(s)                                                                                    \
     {                                                                                              \
         .replicas = 1, .most = 10, .quiet_ms = LONG, .deaf_ms = (s)*SEC, .now_ms = NOW             \
@@ -244,6 +249,20 @@ static const struct {
      {AUTHOR, PROXIED(900), HAS(1, 1), WAKING(2), .desired = 1},
      QUIET(900),
      {SERVE, NONE, 1, KUBE_TRUE, STARTED}},
+
+    /* --- without a share of the traffic */
+    {"spare: not yet quiet",
+     {AUTHOR, SERVES, HAS(3, 3), ACTIVE(100), .desired = 3},
+     SPARE(1),
+     {PROXY, NONE, 3, KUBE_TRUE, STARTED}},
+    {"spare: born",
+     {AUTHOR, NO_SKS, HAS(1, 1), BORN(3), .desired = 1},
+     SPARE(1),
+     {PROXY, NONE, 1, KUBE_TRUE, NOT_YET}},
+    {"spare: quiet",
+     {AUTHOR, PROXIED(90), HAS(1, 1), ACTIVE(100), .desired = 1},
+     SPARE(60),
+     {PROXY, NONE, 0, KUBE_FALSE, STARTED}},
 
     /* --- a route leads there no more */
     {"unreachable",
