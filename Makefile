@@ -212,7 +212,7 @@ bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into buil
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
-comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (an hour and a half)
+comparison: all $(BUILD)/policy ## ppo and tuned baselines on simulated load, into docs/judgement.md (within 40 minutes on one core)
 	@tests/comparison/run $(COMPARISON)
 experiments: all $(BUILD)/policy ## the documents' experiments at full effort, into docs/experiments
 	@$(BUILD)/mpactl experiment all --out docs/experiments
