@@ -136,8 +136,8 @@ static const struct kube_workload *find(const struct world *w, const char *kind,
                                         struct error *err)
 {
     *err = (struct error){0};
-    return kube_cache_workload(w->cache,
-                               &(struct kube_target){KUBE_KNATIVE, kind, "s", name, NULL}, err);
+    return kube_cache_workload(w->cache, &(struct kube_target){KUBE_KNATIVE, kind, "s", name, NULL},
+                               err);
 }
 
 static const struct kube_workload *await(struct world *w, const char *kind, const char *name,

@@ -1,4 +1,5 @@
-/* Targets of kinds that are not built in: discovery, /scale, and what is said where there is none. */
+/* Targets of kinds that are not built in: discovery, /scale, and what is said where there is none.
+ */
 #include "kube_fake.h"
 
 #define GROUP "/apis/argoproj.io/v1alpha1"
@@ -34,8 +35,7 @@ static void reply(const struct fake_request *r, int status, const char *text)
 
 static void reply_list(const struct fake_request *r, const char *items)
 {
-    cleanup_free char *body =
-        xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
+    cleanup_free char *body = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
     reply(r, 200, body);
 }
 
@@ -53,8 +53,7 @@ static void reply_scale(struct world *w, const struct fake_request *r)
     "'kind':'ReplicaSet','name':'x','uid':'" owner "','controller':true}]}}"
 #define SET(name, uid, owner)                                                                      \
     "{'metadata':{'name':'" name "','namespace':'s','uid':'" uid "','ownerReferences':[{"          \
-    "'kind':'Rollout','name':'web','uid':'" owner                                                  \
-    "','controller':true}]},'spec':{'replicas':2}}"
+    "'kind':'Rollout','name':'web','uid':'" owner "','controller':true}]},'spec':{'replicas':2}}"
 #define ROLLOUT(version)                                                                           \
     "{'metadata':{'name':'web','namespace':'s','uid':'ro','resourceVersion':'" version "'}}"
 
@@ -79,8 +78,8 @@ static void on_request(void *arg, const struct fake_request *r)
     } else if (strstr(r->target, "/replicasets?")) {
         reply_list(r, SET("web-1", "rs", "ro"));
     } else if (strstr(r->target, "/pods?")) {
-        reply_list(r, POD("web-1-a", "p1", "rs") "," POD("web-1-b", "p2", "rs") "," POD(
-                          "other", "p3", "somebody"));
+        reply_list(r, POD("web-1-a", "p1", "rs") "," POD("web-1-b", "p2",
+                                                         "rs") "," POD("other", "p3", "somebody"));
     } else {
         reply_list(r, "");
     }
@@ -241,7 +240,8 @@ static void a_kind_that_leads_elsewhere_is_refused(void **state)
 {
     struct world *w = *state;
     struct error err = {0};
-    static const char *const bad[] = {"../../api/v1", "a/v1?x=", "", "a b/v1", "apps/v1/namespaces/x"};
+    static const char *const bad[] = {"../../api/v1", "a/v1?x=", "", "a b/v1",
+                                      "apps/v1/namespaces/x"};
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         assert_null(kube_cache_workload(
             w->cache, &(struct kube_target){bad[i], "Rollout", "s", "web", NULL}, &err));
