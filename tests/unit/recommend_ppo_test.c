@@ -296,6 +296,44 @@ static void the_same_is_decided_whoever_asks(void **state)
     rl_checkpoint_clear(&c);
 }
 
+/* Answers of the model are kept for all: that must not be seen. */
+static void what_others_asked_changes_nothing(void **state)
+{
+    (void)state;
+    struct error err;
+    struct recommend_policy *policy = recommend_policy_by(scene_neutral, NULL, NULL, &err);
+    struct many m = {.policy = policy};
+    one_of_many(&m, 0);
+    for (int i = 0; i < 40; i++) {
+        struct scene *other = scene_new(&recommend_ppo, NULL);
+        other->seen.goal_ms = 100 + 17 * i;
+        live_for(other, 1 + i, 60 + i, 300);
+        scene_free(other);
+    }
+    one_of_many(&m, 1);
+    assert_true(m.costs[0] == m.costs[1]);
+    recommend_policy_release(policy);
+}
+
+static void asking_why_changes_nothing(void **state)
+{
+    (void)state;
+    struct recommender silent = recommend_ppo;
+    silent.explain = NULL;
+    struct scene *told = scene_new(&recommend_ppo, NULL), *untold = scene_new(&silent, NULL);
+    scene_use(untold, scene_neutral, NULL);
+    for (int step = 0; step < 200; step++) {
+        double rate = 5 + 4 * sin(step / 10.0);
+        live(told, rate, 100 + step);
+        live(untold, rate, 100 + step);
+        assert_true(*told->out.reason && !*untold->out.reason);
+        assert_int_equal(told->out.replicas, untold->out.replicas);
+        assert_true(scene_target(told) == scene_target(untold));
+    }
+    scene_free(told);
+    scene_free(untold);
+}
+
 /* --- what is chosen ----------------------------------------------------------------------------
  */
 static uint8_t *mask_of(struct ear *e, enum policy_head head)
@@ -584,6 +622,8 @@ int main(void)
         cmocka_unit_test(policies_are_of_a_kind),
         cmocka_unit_test(features_are_bounded_and_so_is_what_is_proposed),
         cmocka_unit_test(the_same_is_decided_whoever_asks),
+        cmocka_unit_test(what_others_asked_changes_nothing),
+        cmocka_unit_test(asking_why_changes_nothing),
         cmocka_unit_test(less_cpu_is_illegal_while_the_goal_is_missed),
         cmocka_unit_test(what_is_off_stays_neutral),
         cmocka_unit_test(the_cpu_head_multiplies),
