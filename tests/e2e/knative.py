@@ -69,5 +69,5 @@ def ask(namespace, revision, path="/primes?n=1000", timeout=60):
         connection.close()
 
 
-def load(namespace, revision, trace, path="/sentiment?n=5000"):
+def load(namespace, revision, trace, path="/sentiment?n=1500"):
     return Load(f"http://{address_of(namespace, revision)}{path}", trace, "--host", host_of(namespace, revision))

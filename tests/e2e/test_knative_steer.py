@@ -62,7 +62,7 @@ def test_load_zero_and_back(function):
     wait("what nobody has asked is not held", lambda: not knative.pods_of(namespace, revision), 60)
     assert knative.ask(namespace, revision)[0] == 200
     proxy = cpu_of(namespace, revision, "queue-proxy")
-    with knative.load(namespace, revision, "15@150s"):
+    with knative.load(namespace, revision, "20@150s"):
         wait("CPU is set in place", lambda: cpu_of(namespace, revision, "user-container") == {"400m"}, 90)
         wait("the floor rises", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 90)
         wait("pods follow", lambda: len(knative.pods_of(namespace, revision)) >= 2, 30)
