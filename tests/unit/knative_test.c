@@ -318,6 +318,20 @@ static void a_service_may_have_revisions_of_both_classes(void **state)
     fake_run_until(&w->fake, w->answers == 1);
 }
 
+static void one_of_our_class_without_traffic_still_belongs_to_its_service(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    w->lists[SERVICES] = ROUTED("{'revisionName':'f-2','percent':100}");
+    w->lists[SCALERS] = CLAIMED "," SCALER("f-2", "", "3", "2");
+    const struct kube_workload *f = await(w, "Service", "f", &err);
+    assert_int_equal(kube_cache_revisions(w->cache, f, all), 2);
+    assert_true(all[1].ours && all[1].percent == 0);
+    assert_int_equal(f->replicas_wanted, 3);
+    assert_false(f->owned);
+}
+
 static void a_proxy_that_is_late_or_foreign_is_not_believed(void **state)
 {
     struct world *w = *state;
@@ -468,6 +482,7 @@ int main(void)
         TEST(our_floor_is_what_is_wanted),
         TEST(one_of_our_class_is_told_with_all_that_belongs_to_it),
         TEST(a_service_may_have_revisions_of_both_classes),
+        TEST(one_of_our_class_without_traffic_still_belongs_to_its_service),
         TEST(a_proxy_that_is_late_or_foreign_is_not_believed),
         TEST(templates_are_told_with_who_set_their_class),
         cmocka_unit_test(bounds_are_by_the_share_of_traffic),
