@@ -12,8 +12,8 @@ def installed():
     harness.kubectl("apply", "-f", harness.ROOT / "deploy/rbac.yaml")
     harness.kubectl("wait", "--for=condition=Established", "--timeout=30s",
                     "crd/multidimpodautoscalers.autoscaling.faasrl.io")
-    # Leftovers of a run that was ended.
-    harness.kubectl("delete", "ns", "-l", "faasrl-e2e=true", "--ignore-not-found")
+    # Leftovers of a run that was ended; queue-proxies of Knative take minutes to drain.
+    harness.run("kubectl", "delete", "ns", "-l", "faasrl-e2e=true", "--ignore-not-found", timeout=400)
     harness.kubectl("delete", "lease", "--all", "-n", "faasrl-mpa")
 
 

@@ -47,9 +47,9 @@ def containers(namespace, revision):
 
 
 def cpu_of(namespace, revision, container):
-    """The CPU requests in force."""
-    return {s.get("resources", {}).get("requests", {}).get("cpu")
-            for s in containers(namespace, revision) if s["name"] == container}
+    """The CPU requests in force; a container that does not run yet has none."""
+    return {s["resources"]["requests"]["cpu"] for s in containers(namespace, revision)
+            if s["name"] == container and "requests" in s.get("resources", {})}
 
 
 def restarted(namespace, revision):
