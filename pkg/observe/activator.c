@@ -11,11 +11,16 @@
 #define MAX_BODY (8 << 20)
 #define MAX_NAME 254
 
-/* Requests at the activator, by Revision, in the names of Knative 1.19 and newer (the last two from
- * 1.22 on) and of older ones. */
+/* Requests at the activator, by Revision, in the names of Knative 1.19 and newer (those that are
+ * queued and active from 1.22 on) and of older ones. What exports the former adds their unit,
+ * {request}, to the name, unless it is told not to. */
+#define UNIT "__request_"
 static const struct gauge {
     const char *name, *namespace_, *revision;
 } gauges[] = {
+    {"kn_revision_request_concurrency" UNIT, "k8s_namespace_name", "kn_revision_name"},
+    {"kn_revision_request_queued" UNIT, "k8s_namespace_name", "kn_revision_name"},
+    {"kn_revision_request_active" UNIT, "k8s_namespace_name", "kn_revision_name"},
     {"kn_revision_request_concurrency", "k8s_namespace_name", "kn_revision_name"},
     {"kn_revision_request_queued", "k8s_namespace_name", "kn_revision_name"},
     {"kn_revision_request_active", "k8s_namespace_name", "kn_revision_name"},

@@ -80,6 +80,8 @@ def new_namespace():
         # At once: the next test's controller would still speak of an MPA in a namespace that is going.
         kubectl("delete", "mpa", "--all", "-n", name)
         kubectl("delete", "namespace", name, "--wait=false")
+        # A queue-proxy of Knative would drain for minutes, and its pod's CPU is not there for the next test.
+        kubectl("delete", "pods", "--all", "-n", name, "--grace-period=1", "--wait=false")
 
 
 @contextlib.contextmanager

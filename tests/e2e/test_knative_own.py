@@ -70,10 +70,10 @@ def replicas_of(namespace, revision):
 
 
 def containers(namespace, revision, name):
-    """By pod: the CPU request in force, and restarts."""
-    return {p["metadata"]["name"]: (s.get("resources", {}).get("requests", {}).get("cpu"), s["restartCount"])
-            for p in knative.pods_of(namespace, revision)
-            for s in p["status"].get("containerStatuses", []) if s["name"] == name}
+    """By pod: the CPU request in force, which a container has once it runs, and restarts."""
+    return {p["metadata"]["name"]: (s["resources"]["requests"]["cpu"], s["restartCount"])
+            for p in knative.pods_of(namespace, revision) for s in p["status"].get("containerStatuses", [])
+            if s["name"] == name and "requests" in s.get("resources", {})}
 
 
 def await_zero(namespace, revision):
@@ -102,14 +102,14 @@ class Request(threading.Thread):
 
 def test_load_is_followed(function):
     namespace, revision, _ = function
-    assert conditions("podautoscaler", revision, namespace) == {
-        "Active": "True", "Ready": "True", "SKSReady": "True", "ScaleTargetInitialized": "True"}
     assert service_of(namespace)["metadata"]["annotations"][OWNED] == "true"
     assert any(reason == "Owned" for reason, _ in events(namespace))
-    wait("requests go to the pods", lambda: mode_of(namespace, revision) == "Serve", 20)
     wait("all traffic is its", lambda: knative.traffic_of(namespace) == {revision: 100}, 30)
-    proxy = {cpu for cpu, _ in containers(namespace, revision, "queue-proxy").values()}
     with knative.load(namespace, revision, "25@120s"):
+        wait("it is active", lambda: conditions("podautoscaler", revision, namespace) == {
+            "Active": "True", "Ready": "True", "SKSReady": "True", "ScaleTargetInitialized": "True"}, 30)
+        wait("requests go to the pods", lambda: mode_of(namespace, revision) == "Serve", 20)
+        proxy = {cpu for cpu, _ in containers(namespace, revision, "queue-proxy").values()}
         wait("CPU is set in place", lambda: {cpu for cpu, _ in containers(
             namespace, revision, "user-container").values()} == {"400m"}, 90)
         wait("replicas follow", lambda: replicas_of(namespace, revision) >= 2, 90)

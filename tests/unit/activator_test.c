@@ -102,14 +102,16 @@ static void each_name_of_the_gauge_counts_above_zero(void **state)
     w->metrics[0] =
         "kn_revision_request_concurrency{k8s_namespace_name=\"s\",kn_revision_name=\"a\"} 0.5\n"
         "kn_revision_request_concurrency{k8s_namespace_name=\"s\",kn_revision_name=\"b\"} 0\n"
+        "kn_revision_request_concurrency__request_{k8s_namespace_name=\"s\",kn_revision_name=\"g\"}"
+        " 1\n"
         "kn_revision_request_concurrency{k8s_namespace_name=\"t\",kn_revision_name=\"c\"} 1\n"
         "kn_revision_request_queued{k8s_namespace_name=\"s\",kn_revision_name=\"d\"} 1\n"
         "activator_request_concurrency{namespace_name=\"s\",revision_name=\"e\"} 2\n"
         "something_else{k8s_namespace_name=\"s\",kn_revision_name=\"f\"} 1\n";
     observe_activators_listen(w->activators, true);
     fake_run_until(&w->fake, w->reads > 0);
-    assert_true(holds(w, "a") && holds(w, "d") && holds(w, "e"));
-    assert_false(holds(w, "b") || holds(w, "c") || holds(w, "f") || holds(w, "g"));
+    assert_true(holds(w, "a") && holds(w, "d") && holds(w, "e") && holds(w, "g"));
+    assert_false(holds(w, "b") || holds(w, "c") || holds(w, "f") || holds(w, "h"));
     w->metrics[0] = "up 1\n";
     int reads = w->reads;
     fake_run_until(&w->fake, w->reads > reads);
