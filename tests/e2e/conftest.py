@@ -26,8 +26,9 @@ def real_pods(installed):
 
 @pytest.fixture(scope="session")
 def with_knative(real_pods):
-    """Knative is there; where it has to be built first that takes minutes."""
+    """Knative is there, and our rights to it; where it has to be built first that takes minutes."""
     harness.cluster("knative", timeout=1800)
+    harness.kubectl("apply", "-f", harness.ROOT / "deploy/rbac-knative.yaml")
 
 
 @pytest.fixture

@@ -8,17 +8,12 @@ import time
 import pytest
 
 import knative
-from harness import Controller, ROOT, condition_is, events, get, kubectl, new_namespace, wait
+from harness import Controller, condition_is, events, get, kubectl, new_namespace, wait
 
 CLASS, OWNED = "autoscaling.knative.dev/class", "autoscaling.faasrl.io/owned"
 OURS = "mpa.faasrl.io"
 # With the time of grace behind the activator that makes zero within a minute.
 AUTHORS = {**knative.QUICK_TO_ZERO, "autoscaling.knative.dev/max-scale": "3"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rights(with_knative):
-    kubectl("apply", "-f", ROOT / "deploy/rbac-knative.yaml")
 
 
 @pytest.fixture

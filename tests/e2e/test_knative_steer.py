@@ -7,17 +7,12 @@ import time
 import pytest
 
 import knative
-from harness import Controller, ROOT, condition_is, events, kubectl, new_namespace, wait
+from harness import Controller, condition_is, events, kubectl, new_namespace, wait
 
 MIN, MAX = "autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale"
 STEERED = "autoscaling.faasrl.io/steered"
 AUTHORS = {**knative.QUICK_TO_ZERO, MAX: "3"}  # stricter than the MPA
 AS_IT_WAS = None, "3", None
-
-
-@pytest.fixture(scope="module", autouse=True)
-def rights(with_knative):
-    kubectl("apply", "-f", ROOT / "deploy/rbac-knative.yaml")
 
 
 @pytest.fixture

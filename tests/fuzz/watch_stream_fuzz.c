@@ -6,6 +6,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static const struct kube_resource deployments = {"apps/v1", "Deployment", "/apis/apps/v1",
+                                                 "deployments"};
+
 static void on_event(void *arg, const char *type, const json_t *object)
 {
     static const char *const scalers[] = {"HorizontalPodAutoscaler", "VerticalPodAutoscaler"};
@@ -17,7 +20,7 @@ static void on_event(void *arg, const char *type, const json_t *object)
     for (unsigned i = 0; pod && i < pod->container_count; i++)
         *events += (unsigned)strlen(pod->containers[i].name);
     kube_pod_free(pod);
-    free(kube_workload_project(object, "Deployment", 0));
+    free(kube_workload_project(object, &deployments, 0));
     for (size_t i = 0; i < ARRAY_LEN(scalers); i++)
         free(kube_scaler_project(object, scalers[i], 0));
 }

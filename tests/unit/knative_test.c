@@ -17,22 +17,6 @@ struct world {
     int patch_status;
 };
 
-static char *quoted(const char *text)
-{
-    char *copy = xstrdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
-}
-
-static void reply_list(const struct fake_request *r, const char *items)
-{
-    cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
-    cleanup_free char *body = quoted(text);
-    fake_reply(r->conn, 200, "", body);
-}
-
 #define META(name, uid, more)                                                                      \
     "'metadata':{'name':'" name "','namespace':'s','resourceVersion':'9','uid':'" uid "'" more "}"
 #define ROUTED(traffic)                                                                            \
@@ -61,7 +45,7 @@ static void on_request(void *arg, const struct fake_request *r)
             return;
         }
         if (strstr(r->target, path)) {
-            reply_list(r, w->lists[i]);
+            fake_reply_list(r, w->lists[i]);
             return;
         }
     }
@@ -71,14 +55,15 @@ static void on_request(void *arg, const struct fake_request *r)
     } else if (strstr(r->target, "watch=1")) {
         fake_stream_begin(r->conn);
     } else if (strstr(r->target, "/deployments?")) {
-        reply_list(r, OWNED("f-1-deployment", "d1", "r1") "," OWNED("f-2-deployment", "d2", "r2"));
+        fake_reply_list(
+            r, OWNED("f-1-deployment", "d1", "r1") "," OWNED("f-2-deployment", "d2", "r2"));
     } else if (strstr(r->target, "/replicasets?")) {
-        reply_list(r, OWNED("f-1-x", "rs1", "d1") "," OWNED("f-2-x", "rs2", "d2"));
+        fake_reply_list(r, OWNED("f-1-x", "rs1", "d1") "," OWNED("f-2-x", "rs2", "d2"));
     } else if (strstr(r->target, "/pods?")) {
-        reply_list(r, READY_POD("f-1-x-a", "p1", "rs1") "," OWNED("f-2-x-a", "p2", "rs2") "," OWNED(
-                          "f-2-x-b", "p3", "rs2"));
+        fake_reply_list(r, READY_POD("f-1-x-a", "p1", "rs1") "," OWNED(
+                               "f-2-x-a", "p2", "rs2") "," OWNED("f-2-x-b", "p3", "rs2"));
     } else {
-        reply_list(r, "");
+        fake_reply_list(r, "");
     }
 }
 
@@ -150,7 +135,7 @@ static const struct kube_workload *await(struct world *w, const char *kind, cons
 static void tell(struct world *w, int kind, const char *object)
 {
     cleanup_free char *text = xasprintf("{'type':'MODIFIED','object':%s}\n", object);
-    cleanup_free char *line = quoted(text);
+    cleanup_free char *line = fake_quoted(text);
     fake_run_until(&w->fake, w->streams[kind]);
     w->log[0] = '\0';
     fake_stream_write(w->streams[kind], line);
@@ -404,7 +389,7 @@ static void bounds_are_by_the_share_of_traffic(void **state)
 
 static bool was_written(const struct world *w, const char *where, const char *what)
 {
-    cleanup_free char *body = quoted(what);
+    cleanup_free char *body = fake_quoted(what);
     for (int i = 0; i < w->writes && i < 4; i++)
         if (strstr(w->written[i], where) && strstr(w->written[i], body))
             return true;

@@ -263,19 +263,10 @@ static void on_request(void *arg, const struct fake_request *r)
     fake_reply(r->conn, 200, "", body);
 }
 
-static char *quoted(const char *text)
-{
-    char *copy = xstrdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
-}
-
 static void set_list(struct world *w, int kind, const char *items)
 {
     free(w->lists[kind]);
-    w->lists[kind] = quoted(items);
+    w->lists[kind] = fake_quoted(items);
 }
 
 static struct world *world_new(void)
@@ -311,7 +302,7 @@ static void world_free(struct world *w)
 static void tell(struct world *w, int kind, const char *type, const char *object)
 {
     cleanup_free char *text = xasprintf("{'type':'%s','object':%s}\n", type, object);
-    cleanup_free char *line = quoted(text);
+    cleanup_free char *line = fake_quoted(text);
     fake_run_until(&w->fake, w->streams[kind]);
     fake_stream_write(w->streams[kind], line);
 }
@@ -594,7 +585,7 @@ static char *many_page(struct world *w, const char *target)
         assert_int_equal(buf_printf(&out, "%s%s", i > first ? "," : "", pod), 0);
     }
     assert_int_equal(buf_puts(&out, "]}"), 0);
-    return quoted(buf_string(&out));
+    return fake_quoted(buf_string(&out));
 }
 
 static void ten_thousand_pods_take_little_memory(void **state)

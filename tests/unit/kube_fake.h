@@ -102,6 +102,24 @@ static inline void fake_stream_write(struct fake_conn *conn, const char *body)
     fake_write(conn, text, strlen(text));
 }
 
+/* JSON that was written with ' in place of ". */
+static inline char *fake_quoted(const char *text)
+{
+    char *copy = xstrdup(text);
+    for (char *p = copy; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return copy;
+}
+
+/* A whole list of objects, with commas between them. */
+static inline void fake_reply_list(const struct fake_request *r, const char *items)
+{
+    cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
+    cleanup_free char *body = fake_quoted(text);
+    fake_reply(r->conn, 200, "", body);
+}
+
 static inline void fake_stream_end(struct fake_conn *conn)
 {
     fake_write(conn, "0\r\n\r\n", 5);

@@ -18,25 +18,10 @@ struct world {
     char log[512];
 };
 
-static char *quoted(const char *text)
-{
-    char *copy = xstrdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
-}
-
 static void reply(const struct fake_request *r, int status, const char *text)
 {
-    cleanup_free char *body = quoted(text);
+    cleanup_free char *body = fake_quoted(text);
     fake_reply(r->conn, status, "", body);
-}
-
-static void reply_list(const struct fake_request *r, const char *items)
-{
-    cleanup_free char *body = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
-    reply(r, 200, body);
 }
 
 static void reply_scale(struct world *w, const struct fake_request *r)
@@ -68,7 +53,7 @@ static void on_request(void *arg, const struct fake_request *r)
         if (w->list_status != 200)
             reply(r, w->list_status, "{'message':'rollouts is forbidden'}");
         else
-            reply_list(r, w->rollouts);
+            fake_reply_list(r, w->rollouts);
     } else if (strstr(r->target, "/web/scale")) {
         assert_non_null(strstr(r->target, GROUP "/namespaces/s/rollouts/web/scale"));
         reply_scale(w, r);
@@ -76,12 +61,12 @@ static void on_request(void *arg, const struct fake_request *r)
         w->discovered++;
         reply(r, w->discovery_status, w->discovery);
     } else if (strstr(r->target, "/replicasets?")) {
-        reply_list(r, SET("web-1", "rs", "ro"));
+        fake_reply_list(r, SET("web-1", "rs", "ro"));
     } else if (strstr(r->target, "/pods?")) {
-        reply_list(r, POD("web-1-a", "p1", "rs") "," POD("web-1-b", "p2",
-                                                         "rs") "," POD("other", "p3", "somebody"));
+        fake_reply_list(r, POD("web-1-a", "p1", "rs") "," POD("web-1-b", "p2", "rs") "," POD(
+                               "other", "p3", "somebody"));
     } else {
-        reply_list(r, "");
+        fake_reply_list(r, "");
     }
 }
 
@@ -169,11 +154,11 @@ static void scale_is_asked_again_when_the_object_changes(void **state)
     w->wanted = 5;
     w->log[0] = '\0';
     fake_run_until(&w->fake, w->stream);
-    cleanup_free char *line = quoted("{'type':'MODIFIED','object':" ROLLOUT("8") "}\n");
+    cleanup_free char *line = fake_quoted("{'type':'MODIFIED','object':" ROLLOUT("8") "}\n");
     fake_stream_write(w->stream, line);
     fake_run_until(&w->fake, strstr(w->log, "+Rollout/web"));
     assert_int_equal(find(w, "Rollout", "web", &err)->replicas_wanted, 5);
-    cleanup_free char *gone = quoted("{'type':'DELETED','object':" ROLLOUT("9") "}\n");
+    cleanup_free char *gone = fake_quoted("{'type':'DELETED','object':" ROLLOUT("9") "}\n");
     fake_stream_write(w->stream, gone);
     fake_run_until(&w->fake, strstr(w->log, "-Rollout/web"));
     assert_null(find(w, "Rollout", "web", &err));

@@ -79,15 +79,6 @@ static void what_a_pod_keeps_of_a_name(void **state)
 }
 
 /* --- claims ----------------------------------------------------------------------------------- */
-static char *quoted(const char *text)
-{
-    char *copy = xstrdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
-}
-
 /* As the Kubernetes container factory makes them; told: labels that are added at initialisation. */
 static char *pod_text(const char *uid, const char *name, const char *invoker, const char *told)
 {
@@ -102,7 +93,7 @@ static char *pod_text(const char *uid, const char *name, const char *invoker, co
 
 static struct kube_pod *pod_of(const char *text)
 {
-    cleanup_free char *json = quoted(text);
+    cleanup_free char *json = fake_quoted(text);
     cleanup_json json_t *object = json_loads(json, 0, NULL);
     assert_non_null(object);
     return kube_pod_from_json(object);
@@ -209,13 +200,6 @@ struct world {
     char owner[128];
 };
 
-static void reply_list(const struct fake_request *r, const char *items)
-{
-    cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
-    cleanup_free char *body = quoted(text);
-    fake_reply(r->conn, 200, "", body);
-}
-
 static void on_request(void *arg, const struct fake_request *r)
 {
     struct world *w = arg;
@@ -225,7 +209,7 @@ static void on_request(void *arg, const struct fake_request *r)
             w->stream = r->conn;
         fake_stream_begin(r->conn);
     } else {
-        reply_list(r, pods ? w->pods : "");
+        fake_reply_list(r, pods ? w->pods : "");
     }
 }
 
@@ -283,7 +267,7 @@ static int count(const struct world *w, const char *name, const char *rival)
 static void tell(struct world *w, const char *type, const char *pod)
 {
     cleanup_free char *text = xasprintf("{'type':'%s','object':%s}\n", type, pod);
-    cleanup_free char *line = quoted(text);
+    cleanup_free char *line = fake_quoted(text);
     int seen = w->seen;
     fake_run_until(&w->fake, w->stream);
     fake_stream_write(w->stream, line);

@@ -51,15 +51,6 @@ struct scene {
     "{'metadata':{'annotations':{'autoscaling.faasrl.io/owned':" mark "}},'spec':{'template':"     \
     "{'metadata':{'annotations':" class "}}}}"
 
-static char *quoted(const char *text)
-{
-    char *copy = xstrdup(text);
-    for (char *p = copy; *p; p++)
-        if (*p == '\'')
-            *p = '"';
-    return copy;
-}
-
 static void reply_list(const struct scene *w, const struct fake_request *r)
 {
     const char *items = "";
@@ -67,7 +58,7 @@ static void reply_list(const struct scene *w, const struct fake_request *r)
         if (w->objects[i].plural && strstr(r->target, w->objects[i].plural))
             items = w->objects[i].text;
     cleanup_free char *text = xasprintf("{'metadata':{'resourceVersion':'7'},'items':[%s]}", items);
-    cleanup_free char *body = quoted(text);
+    cleanup_free char *body = fake_quoted(text);
     fake_reply(r->conn, 200, "", body);
 }
 
@@ -80,7 +71,7 @@ static void reply_activators(const struct scene *w, const struct fake_request *r
                              "status':{'podIP':"
                              "'127.0.0.1','conditions':[{'type':'Ready','status':'True'}]}}]}",
         w->fake.port);
-    cleanup_free char *body = quoted(text);
+    cleanup_free char *body = fake_quoted(text);
     fake_reply(r->conn, 200, "", body);
 }
 
@@ -107,7 +98,7 @@ static void on_request(void *arg, const struct fake_request *r)
 
 static bool wrote(const struct scene *w, const char *where, const char *what)
 {
-    cleanup_free char *log = xstrdup(w->log), *body = quoted(what);
+    cleanup_free char *log = xstrdup(w->log), *body = fake_quoted(what);
     char *rest = log;
     for (const char *line; (line = strsep(&rest, "\n"));)
         if (strstr(line, where) && strstr(line, body))
