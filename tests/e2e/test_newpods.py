@@ -69,18 +69,21 @@ def slow_to_start(seconds):
 
 
 def start_up(namespace, last):
-    """What a new pod has until it is ready, and then, up to what it should have at last."""
-    made, sizes = replace_pod(namespace), []
+    """What a new pod is asked to have before it is ready; and what it has, up to what it should have at last. When its
+    kubelet does what is asked is the kubelet's: at the latest with what makes the pod ready."""
+    made, asked, sizes = replace_pod(namespace), set(), []
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         pod = next((p for p in pods(namespace) if p["metadata"]["uid"] == made["uid"]), None)
         size = (bool(ready_since(pod)), *cpu_requests(namespace)) if pod else None
         if size and size[1:] and size not in sizes:
             sizes.append(size)
+        if size and not size[0]:
+            asked.add(pod["spec"]["containers"][0]["resources"]["requests"]["cpu"])
         if size == (True, last):
             break
         time.sleep(0.2)
-    return sizes
+    return asked, sizes
 
 
 # The template has 200m, and maxAllowed is 400m.
@@ -96,8 +99,8 @@ def test_a_boost_goes_when_the_pod_is_ready(namespace, mode, size, boost):
         wait("it is followed", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
         recommend(namespace, 1, f"{size}m")
         wait("it is taken over", lambda: condition_is(namespace, "RecommendationProvided", "True"), 20)
-        sizes = start_up(namespace, size)
-        assert (False, 400) in sizes and (True, 400) in sizes and sizes[-1] == (True, size), sizes
+        asked, sizes = start_up(namespace, size)
+        assert "400m" in asked and (True, 400) in sizes and sizes[-1] == (True, size), (asked, sizes)
         wait("it is told", lambda: "StartupBoosted" in dict(events(namespace)), 10)
 
         # Another controller ends what this one began.
