@@ -91,6 +91,18 @@ def is_learned(namespace):
     return [message for reason, message in events(namespace) if reason in ("PolicyFound", "PolicyKept")]
 
 
+def find(namespace):
+    """The MPA is applied, and a policy of its own is found. A search need not find a better one; then it is done again,
+    with what was measured since."""
+    for _ in range(3):
+        apply(MPA, namespace)
+        wait("it has learned", lambda: is_learned(namespace), 240)
+        if "PolicyFound" in dict(events(namespace)):
+            return
+        forget(namespace)
+    pytest.fail("three searches found nothing better than a policy that wants far too much CPU")
+
+
 def serves(namespace, which):
     now = condition_is(namespace, "FallbackActive", "False")
     return now and now["message"] == f"ppo decides by {which}"
@@ -111,7 +123,7 @@ def test_it_learns_by_its_past_and_keeps_it(watched):
         first = wait("thresholds decide meanwhile",
                      lambda: condition_is(watched, "FallbackActive", "True", "Bootstrapping"), 30)
         assert re.search(r"threshold decides in place of ppo: bootstrapping \d+ %", first["message"])
-        wait("it has learned", lambda: is_learned(watched), 240)
+        find(watched)
         wait("a policy of its own decides", lambda: serves(watched, "a policy of its own"), 20)
         assert mpa(watched)["status"]["lastDecision"]["recommender"] == "ppo"
         found = wait("it is kept", lambda: kept(watched), 20)
@@ -191,9 +203,10 @@ def test_no_right_to_policies_is_spare(watched, role, verb):
     kubectl("replace", "-f", "-", stdin=yaml.safe_dump(role))
     refusal = re.compile(rf'cannot {verb} resource \\?"configmaps\\?"')
     with Controller("learning-rights", *LEARN) as controller:
-        apply(MPA, watched)
-        if verb != "get":
-            wait("it has learned", lambda: is_learned(watched), 240)
+        if verb == "get":
+            apply(MPA, watched)
+        else:
+            find(watched)
         if verb == "delete":
             wait("it is kept", lambda: kept(watched), 20)
             kubectl("delete", "mpa", "primes", "-n", watched)
