@@ -286,7 +286,7 @@ void cluster_reset(struct cluster *c, uint64_t seed)
     c->seed = seed;
     c->now_s = 0;
     c->next_id = 0;
-    c->room_is_awaited = false;
+    c->room_is_awaited = c->room_changed = false;
     for (size_t i = 0; i < c->node_count; i++) {
         c->nodes[i].cores = c->node_config[i].cores;
         const struct cluster_node *node = &c->node_config[i];

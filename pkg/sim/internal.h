@@ -115,6 +115,7 @@ struct cluster {
     struct cluster_node *node_config;
     uint64_t seed, next_id;
     bool room_is_awaited; /* some replica is unscheduled, or its resize has no room */
+    bool room_changed;    /* since they were last tried: without that it would be in vain */
 };
 
 /* --- CPU of one replica (replica.c) ---------------------------------------------------------- */

@@ -61,6 +61,7 @@ static void reserve(struct cluster *c, struct replica *r, double milli)
 {
     struct function *f = function_of(c, r);
     room_account(f, c->now_s);
+    c->room_changed |= milli < r->reserved_milli;
     c->nodes[r->node].free_milli -= milli - r->reserved_milli;
     f->reserved_milli += milli - r->reserved_milli;
     r->reserved_milli = milli;
@@ -146,9 +147,9 @@ static bool begin_resize(struct cluster *c, struct replica *r)
 /* Gives room to those who wait for it, in order of functions and of age. */
 static void give_room(struct cluster *c)
 {
-    if (!c->room_is_awaited)
+    if (!c->room_is_awaited || !c->room_changed)
         return;
-    c->room_is_awaited = false;
+    c->room_is_awaited = c->room_changed = false;
     for (size_t i = 0; i < c->function_count; i++) {
         const struct function *f = &c->functions[i];
         for (size_t k = 0; k < f->replica_count; k++) {
@@ -157,8 +158,10 @@ static void give_room(struct cluster *c)
             if (r->phase == CLUSTER_UNSCHEDULED) {
                 c->room_is_awaited |= !schedule(c, r);
             } else if (!resizing && !has_its_size(f, r)) {
-                c->room_is_awaited |= !begin_resize(c, r);
-                replica_settle(c, r);
+                if (begin_resize(c, r))
+                    replica_settle(c, r);
+                else
+                    c->room_is_awaited = true;
             }
         }
     }
@@ -203,6 +206,7 @@ static void leave_node(struct cluster *c, struct replica *r)
     struct node *n = &c->nodes[r->node];
     struct function *f = function_of(c, r);
     reserve(c, r, 0);
+    c->room_changed = true;
     n->free_bytes += r->reserved_bytes;
     f->placed--;
     list_remove(n->replicas, &n->count, slot_of(c, r));
@@ -308,7 +312,7 @@ void cluster_scale(struct cluster *c, size_t function, int replicas)
     int wanted = replicas < 0 ? 0 : replicas;
     for (; f->wanted < wanted; f->wanted++) {
         create(c, f);
-        c->room_is_awaited = true;
+        c->room_is_awaited = c->room_changed = true;
     }
     for (; f->wanted > wanted; f->wanted--)
         drain(c, youngest(c, f));
@@ -318,6 +322,9 @@ void cluster_scale(struct cluster *c, size_t function, int replicas)
 void cluster_resize(struct cluster *c, size_t function, double request_milli, double limit_milli)
 {
     struct function *f = &c->functions[function];
+    if (f->request_milli == request_milli && f->limit_milli == limit_milli)
+        return;
+    c->room_changed |= request_milli < f->request_milli; /* one that waits for a node may fit */
     f->request_milli = request_milli;
     f->limit_milli = limit_milli;
     for (size_t i = 0; i < f->replica_count; i++) {
@@ -334,6 +341,7 @@ void cluster_resize_memory(struct cluster *c, size_t function, double limit_byte
 {
     struct function *f = &c->functions[function];
     f->config.memory_limit_bytes = limit_bytes;
+    c->room_changed = true;
     for (size_t i = 0; i < f->replica_count; i++) {
         struct replica *r = &c->slots[f->replicas[i]];
         if (r->node == NO_NODE)
