@@ -45,11 +45,9 @@ enum row {
     "ppo gives what the goal needs and no more: it takes CPU from functions that are faster than " \
     "they must be, and these get slower within their goals. FaaSRM knows no goal and gives "       \
     "whatever lies idle"
-#define FLIPS                                                                                      \
-    "by the safeguard's rule a function is over-provisioned after any interval below 90 % of "     \
-    "what "                                                                                        \
-    "its user asked for: it then gives back what it was lent, and requests pile up. ppo, held "    \
-    "back so often, asks for all that a pod may have"
+#define SCARCE                                                                                     \
+    "where the group leaves enough they are 1.1 to 1.5 %; where all that its users asked for is "  \
+    "out, those with too little go on to have too little"
 #define HARM                                                                                       \
     "a function that has more than its goal needs gets slower when that is taken; late requests "  \
     "tell harm here"
@@ -77,11 +75,11 @@ static const struct experiment_row rows[ROWS] = {
     BY_WHO(MEAN_OF "little", ""),
     BY_WHO(P98, ""),
     {P98, "ppo in a harvest group against Fixed", "%", "-87.6 %", EXPERIMENT_AT_MOST, -87.6,
-     FLIPS ". And ppo gives no more than the goal needs, where FaaSRM gives whatever lies idle"},
+     BY_GOAL ". Those whose users asked for too little gain as much as the document's"},
     PLAIN(P98, "the same, functions whose users asked for too little", "%", NULL),
     {"harm", "over-provisioned functions over 1.1 times slower, ppo in a group", "%", "none",
      EXPERIMENT_AT_MOST, 1, HARM},
-    {LATES, "ppo in a harvest group", "%", NULL, EXPERIMENT_AT_MOST, 2, FLIPS},
+    {LATES, "ppo in a harvest group", "%", NULL, EXPERIMENT_AT_MOST, 2, SCARCE},
     PLAIN(LATES, "ppo alone", "%", NULL),
     PLAIN(LATES, "Fixed", "%", NULL),
     PLAIN(LATES, "Greedy", "%", NULL),

@@ -16,6 +16,10 @@ void harvest_member_see(struct harvest_member *m, double given, double peak)
         return;
     m->options = safeguard_options(&m->guard, &limits);
     safeguard_see(&m->guard, &m->options, given, peak);
+    if (safeguard_state(&m->guard, &limits) == SAFEGUARD_UNDER)
+        m->under_for = HARVEST_HOLD;
+    else if (m->under_for > 0)
+        m->under_for--;
 }
 
 double harvest_member_leaves(const struct harvest_member *m)
@@ -35,6 +39,9 @@ struct harvest_range harvest_member_range(const struct harvest_member *m, double
     struct safeguard_limits limits = limits_of(m);
     struct safeguard_options o = safeguard_options(&m->guard, &limits);
     double lent = fmax(idle, 0) / fmax(m->replicas, 1);
+    /* An interval is a small sample: who is near the line would give back every other time. */
+    if (m->under_for > 0)
+        o.state = SAFEGUARD_UNDER;
     switch (o.state) {
     case SAFEGUARD_OVER:
         return (struct harvest_range){o.state, least(m, &o), m->user};

@@ -15,6 +15,7 @@
 #include "recommend/recommend.h"
 
 #define HARVEST_STEP 10.0 /* milli-cores */
+#define HARVEST_HOLD 20   /* intervals: so long after its last sign one has too little */
 
 struct harvest_member {
     double user, most; /* what its user asked for; what a pod may get, at least as much */
@@ -22,6 +23,7 @@ struct harvest_member {
     int replicas;
     struct safeguard guard;
     struct safeguard_options options; /* with which the interval began */
+    int under_for;                    /* intervals that it still counts as such */
 };
 
 /* An interval is over: what its busiest pod had, and used. */
