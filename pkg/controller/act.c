@@ -85,7 +85,24 @@ static bool starts(const struct entry *e, const struct kube_pod *pod)
            kube_pod_starts(pod, (int64_t)e->mpa.spec.boost.duration_s * 1000);
 }
 
-/* A node that cannot give the CPU now or ever: pods go back to what they have, and for a while
+/* What most pods have of a container; of two halves one. Some may have got what others did not. */
+static int64_t common_cpu(const struct entry *e, const struct kube_pod *const *pods, size_t count,
+                          size_t container)
+{
+    int64_t common = KUBE_ABSENT;
+    size_t votes = 0;
+    for (size_t p = 0; p < count; p++) {
+        if (container >= pods[p]->container_count || starts(e, pods[p]))
+            continue;
+        int64_t has = pods[p]->containers[container].actual_requests.cpu_milli;
+        if (votes == 0)
+            common = has;
+        votes = common == has ? votes + 1 : votes - 1;
+    }
+    return common;
+}
+
+/* A node that cannot give the CPU now or ever: pods go back to what most have, and for a while
  * growth goes to replicas. */
 static void remember_refusal(struct entry *e, const struct kube_pod *const *pods, size_t count,
                              const struct actuate_report *report)
@@ -99,13 +116,9 @@ static void remember_refusal(struct entry *e, const struct kube_pod *const *pods
     if (!report->infeasible && !waited)
         return;
     for (size_t i = 0; i < e->sizes.count; i++) {
-        int64_t most = KUBE_ABSENT;
-        for (size_t p = 0; p < count; p++)
-            if (i < pods[p]->container_count && !starts(e, pods[p]) &&
-                pods[p]->containers[i].actual_requests.cpu_milli > most)
-                most = pods[p]->containers[i].actual_requests.cpu_milli;
-        if (most != KUBE_ABSENT && e->sizes.containers[i].request[API_CPU] > most)
-            e->sizes.containers[i].request[API_CPU] = most;
+        int64_t common = common_cpu(e, pods, count, i);
+        if (common != KUBE_ABSENT && e->sizes.containers[i].request[API_CPU] > common)
+            e->sizes.containers[i].request[API_CPU] = common;
     }
     if (e->capped_until_ms > now_ms)
         return; /* it is told already; pods are on their way back */

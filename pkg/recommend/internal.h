@@ -226,6 +226,7 @@ struct look {
     double rate;    /* and with those that have piled up, to be worked off */
     double used_milli;
     int ready;
+    bool even; /* pods have the same CPU: what they come to tells of one of that size */
 };
 
 void recommend_look_init(struct look_memory *m);

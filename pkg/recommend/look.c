@@ -7,6 +7,7 @@
 #define OTHER_RATE 0.25 /* of the rate: then at once */
 #define OVERLOADED 0.9  /* of its CPU in use */
 #define OVERDUE    4    /* times the goal */
+#define SAME       0.1  /* of the CPU: pods that differ by less have the same */
 #define GUESS      0.5 /* of what the largest pod can serve within the goal, at one core per request */
 
 void recommend_look_init(struct look_memory *m)
@@ -38,6 +39,20 @@ static double used_milli(const struct observation *seen, bool ours_only)
         }
     }
     return sum;
+}
+
+/* Where nodes have no room some pods have what was decided and others do not. */
+static bool is_even(const struct observation *seen, double pod_milli)
+{
+    for (size_t p = 0; p < seen->pod_count; p++) {
+        double has = 0;
+        for (size_t i = 0; i < seen->container_count; i++)
+            if (seen->containers[i].controlled[RECOMMEND_CPU])
+                has += seen->pods[p].containers[i].request[RECOMMEND_CPU];
+        if (seen->pods[p].ready && fabs(has - pod_milli) > SAME * pod_milli)
+            return false;
+    }
+    return true;
 }
 
 /* Without a size of ours the pod is as large as all its containers are. */
@@ -94,6 +109,7 @@ int recommend_look(const struct look_memory *m, const struct observation *seen, 
     l->guess_s = GUESS * l->goal_s * fmin(1, l->size.max / 1000); /* fmin skips NaN */
     l->span_s = isnan(m->asked_s) ? fmax(seen->latency_window_s, 1) : seen->now_s - m->asked_s;
     l->ready = recommend_ready(seen);
+    l->even = !l->sized || is_even(seen, l->size.now);
     l->used_milli = used_milli(seen, l->sized);
     see_rate(m, l);
     return 0;
@@ -179,7 +195,7 @@ void recommend_look_learn(struct look_memory *m, const struct look *l, double ta
                                           .requests_per_s = seen->requests_per_s,
                                           .used_milli = l->used_milli,
                                           .pods = l->ready,
-                                          .tail_s = overloaded ? NAN : tail_s,
+                                          .tail_s = overloaded || !l->even ? NAN : tail_s,
                                       });
 }
 

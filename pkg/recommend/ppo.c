@@ -7,6 +7,7 @@
 #define CAREFUL_AT 0.8  /* of the allowed late requests spent: from there on CPU grows */
 #define CAREFUL    0.5  /* by this for as many again, */
 #define MOST_CARE  0.5  /* of them at most: what a first burst has cost cannot be bought back */
+#define HOLD_S     3600 /* after CPU was not to be had: what is there is not given back so soon */
 #define FEW        3    /* allowed late requests: fewer say little */
 
 static void *ppo_create(double memory_s, const double *params)
@@ -111,6 +112,8 @@ static void complete(const struct ppo *p, struct ppo_plan *plan)
                                              left * recommend_ppo_value(plan, POLICY_RISK));
     plan->rate = fmax(p->level * (1 + recommend_ppo_value(plan, POLICY_MARGIN)) + l->rate - l->came,
                       plan->ready.rate);
+    if (l->seen->now_s - p->denied_s < HOLD_S) /* not where it is NaN */
+        plan->rate = fmax(plan->rate, recommend_readiness_peak(p->readiness, HOLD_S));
     plan->factor = exp(p->trim) * care(gone) * recommend_ppo_value(plan, POLICY_CPU);
 }
 
@@ -123,6 +126,7 @@ static void propose(struct ppo *p, const struct ppo_plan *plan, struct recommend
     recommend_set_replicas(l->seen, best.replicas, out);
     if (l->sized && isfinite(best.milli))
         recommend_set_pod_cpu(l->seen, best.milli, out);
+    p->asked_milli = l->sized ? best.replicas * best.milli : 0;
 }
 
 static int ppo_recommend(void *self, const struct observation *seen, struct recommendation *out,

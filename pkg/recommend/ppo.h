@@ -23,6 +23,9 @@ struct ppo {
     double planned_rate;   /* what the last proposal was made for */
     double aim;            /* share of the allowed late requests, as last chosen */
     double surprised_s;    /* when a peak last found nothing ready; NaN: never */
+    double asked_milli;    /* CPU of all pods, as last proposed; 0: nothing was */
+    double asked_since_s;  /* since when so much was, and not there; NaN: it is */
+    double denied_s;       /* when it was last not to be had; NaN: never */
     float usual[POLICY_FEATURE_COUNT];  /* slow means of what the policy sees, */
     double usual_s;                     /* of so much time */
     int32_t choices[POLICY_HEAD_COUNT]; /* its last ones */

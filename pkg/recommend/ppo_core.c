@@ -15,6 +15,8 @@
 #define FEW          2    /* requests that may be late: of more it is not one that is looked at */
 #define SETTLES_S    40.0 /* after a surprise: until then its requests are still being answered */
 #define SPENT_S      14400.0
+#define PATIENCE_S   50.0 /* until what was asked for has to be there */
+#define NEARLY       0.9  /* of it */
 
 struct ppo *recommend_ppo_new(void)
 {
@@ -25,7 +27,7 @@ struct ppo *recommend_ppo_new(void)
     p->readiness = recommend_readiness_new();
     p->aim =
         recommend_policy_heads[POLICY_LATE].values[recommend_policy_heads[POLICY_LATE].neutral];
-    p->surprised_s = NAN;
+    p->surprised_s = p->asked_since_s = p->denied_s = NAN;
     return p;
 }
 
@@ -85,13 +87,13 @@ static void learn_spent(struct ppo *p, const struct look *l)
 }
 
 /* The model is to blame for late requests only where it was ready for so many and all replicas were
- * there; and not for one that would have been late alone. What surprises have cost is no longer
- * there to be spent. */
+ * there with their CPU; and not for one that would have been late alone. What surprises have cost
+ * is no longer there to be spent. */
 static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
 {
     double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
     double aim = fmax(p->aim - p->lost / fmax((1 - l->quantile) * p->requests, 1), AIM_LEAST);
-    if (!recommend_latency_known(l->seen) || is_surprised(p, l) ||
+    if (!recommend_latency_known(l->seen) || is_surprised(p, l) || !l->even ||
         l->ready < l->seen->replicas_wanted)
         return;
     if (allowed < FEW && tail_s > HELPLESS * l->goal_s) {
@@ -111,6 +113,18 @@ static void learn_surprise(struct ppo *p, const struct look *l)
         p->surprised_s = l->seen->now_s;
 }
 
+/* Whether nodes have the CPU that was asked for. */
+static void learn_denied(struct ppo *p, const struct look *l)
+{
+    double now_s = l->seen->now_s, has = l->ready * l->size.now;
+    if (l->even && has >= NEARLY * p->asked_milli)
+        p->asked_since_s = NAN;
+    else if (isnan(p->asked_since_s))
+        p->asked_since_s = now_s;
+    else if (now_s - p->asked_since_s > PATIENCE_S)
+        p->denied_s = now_s;
+}
+
 bool recommend_ppo_learn(struct ppo *p, const struct look *l)
 {
     bool again = !(l->span_s > 0);
@@ -125,6 +139,7 @@ bool recommend_ppo_learn(struct ppo *p, const struct look *l)
     set_sizing(p, l);
     if (again)
         return true;
+    learn_denied(p, l);
     learn_surprise(p, l);
     learn_spent(p, l);
     learn_trim(p, l, tail_s);

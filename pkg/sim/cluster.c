@@ -324,6 +324,7 @@ void cluster_free(struct cluster *c)
     free(c->functions);
     free(c->slots);
     free(c->free_slots);
+    free(c->unscheduled);
     free(c->nodes);
     free(c->node_config);
     free(c->coming.nodes);

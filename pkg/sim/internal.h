@@ -114,6 +114,8 @@ struct cluster {
     size_t node_count;
     struct cluster_node *node_config;
     uint64_t seed, next_id;
+    uint32_t *unscheduled; /* slots of replicas without a node, the oldest first */
+    size_t unscheduled_count, unscheduled_cap;
     bool room_is_awaited; /* some replica is unscheduled, or its resize has no room */
     bool room_changed;    /* since they were last tried: without that it would be in vain */
 };

@@ -144,27 +144,35 @@ static bool begin_resize(struct cluster *c, struct replica *r)
     return true;
 }
 
-/* Gives room to those who wait for it, in order of functions and of age. */
+static void retry_resizes(struct cluster *c, const struct function *f)
+{
+    for (size_t k = 0; k < f->replica_count; k++) {
+        struct replica *r = &c->slots[f->replicas[k]];
+        bool resizing = r->resize_at_s < INFINITY || r->phase == CLUSTER_DRAINING;
+        if (r->phase == CLUSTER_UNSCHEDULED || resizing || has_its_size(f, r))
+            continue;
+        if (begin_resize(c, r))
+            replica_settle(c, r);
+        else
+            c->room_is_awaited = true;
+    }
+}
+
+/* Gives room to those who wait for it: as the scheduler does, to the oldest that fits; then to
+ * resizes. */
 static void give_room(struct cluster *c)
 {
     if (!c->room_is_awaited || !c->room_changed)
         return;
     c->room_is_awaited = c->room_changed = false;
-    for (size_t i = 0; i < c->function_count; i++) {
-        const struct function *f = &c->functions[i];
-        for (size_t k = 0; k < f->replica_count; k++) {
-            struct replica *r = &c->slots[f->replicas[k]];
-            bool resizing = r->resize_at_s < INFINITY || r->phase == CLUSTER_DRAINING;
-            if (r->phase == CLUSTER_UNSCHEDULED) {
-                c->room_is_awaited |= !schedule(c, r);
-            } else if (!resizing && !has_its_size(f, r)) {
-                if (begin_resize(c, r))
-                    replica_settle(c, r);
-                else
-                    c->room_is_awaited = true;
-            }
-        }
-    }
+    size_t left = 0;
+    for (size_t i = 0; i < c->unscheduled_count; i++)
+        if (!schedule(c, &c->slots[c->unscheduled[i]]))
+            c->unscheduled[left++] = c->unscheduled[i];
+    c->unscheduled_count = left;
+    c->room_is_awaited = left > 0;
+    for (size_t i = 0; i < c->function_count; i++)
+        retry_resizes(c, &c->functions[i]);
 }
 
 static void finish_resize(struct cluster *c, struct replica *r)
@@ -197,6 +205,7 @@ static struct replica *create(struct cluster *c, struct function *f)
         .id = c->next_id++,
     };
     list_add(&f->replicas, &f->replica_count, &f->replica_cap, slot);
+    list_add(&c->unscheduled, &c->unscheduled_count, &c->unscheduled_cap, slot);
     f->ready = xrealloc(f->ready, f->replica_cap, sizeof(*f->ready));
     return r;
 }
@@ -222,6 +231,8 @@ void life_remove(struct cluster *c, struct replica *r)
     f->gone.throttled_periods += r->throttled_periods;
     if (r->node != NO_NODE)
         leave_node(c, r);
+    else
+        list_remove(c->unscheduled, &c->unscheduled_count, slot);
     list_remove(f->replicas, &f->replica_count, slot);
     list_remove(f->ready, &f->ready_count, slot);
     events_set(&c->running, slot, INFINITY);
@@ -277,6 +288,7 @@ void life_event(struct cluster *c, struct replica *r)
 void life_reset(struct cluster *c)
 {
     c->free_count = 0;
+    c->unscheduled_count = 0;
     for (uint32_t i = c->slot_count; i-- > 0;)
         c->free_slots[c->free_count++] = i;
     events_reserve(&c->coming, (uint32_t)c->function_count);

@@ -173,6 +173,7 @@ struct cluster *cluster_clone(const struct cluster *from)
     c->functions = copy(from->functions, c->function_count, sizeof(*c->functions));
     c->slots = copy(from->slots, c->slot_count, sizeof(*c->slots));
     c->free_slots = copy(from->free_slots, c->slot_count, sizeof(*c->free_slots));
+    c->unscheduled = copy(from->unscheduled, c->unscheduled_cap, sizeof(*c->unscheduled));
     c->nodes = copy(from->nodes, c->node_count, sizeof(*c->nodes));
     c->node_config = copy(from->node_config, c->node_count, sizeof(*c->node_config));
     c->coming.nodes = copy(from->coming.nodes, 2 * (size_t)c->coming.leaves, sizeof(struct event));

@@ -322,20 +322,36 @@ static bool scale(struct subject *s)
     return true;
 }
 
-/* Nodes that have no room for a resize: replicas keep what they have, and growth goes to more of
- * them for a while. */
+/* What most of them have; of two halves one. */
+static double common_request(const struct subject *s, size_t count)
+{
+    double common = NAN;
+    size_t votes = 0;
+    for (size_t i = 0; i < count; i++) {
+        double has = s->replicas[i].request_milli;
+        if (s->replicas[i].phase == CLUSTER_DRAINING || s->replicas[i].phase == CLUSTER_UNSCHEDULED)
+            continue;
+        if (votes == 0)
+            common = has;
+        votes = common == has ? votes + 1 : votes - 1;
+    }
+    return common;
+}
+
+/* Nodes that have no room for a resize: replicas go back to what most have, and growth goes to more
+ * of them for a while. */
 static void believe_refusal(struct subject *s, const struct cluster_state *state)
 {
-    double now_s = cluster_now_s(s->cluster), have = 0;
+    double now_s = cluster_now_s(s->cluster);
     if (state->resizing == 0)
         s->deferred_s = INFINITY;
     else if (isinf(s->deferred_s))
         s->deferred_s = now_s;
     if (now_s - s->deferred_s < DEFERRED_PATIENCE_S)
         return;
-    size_t count = list_replicas(s);
-    for (size_t i = 0; i < count; i++)
-        have = fmax(have, s->replicas[i].request_milli);
+    double have = common_request(s, list_replicas(s));
+    if (!(have > 0))
+        return;
     cluster_resize(s->cluster, s->index, have, state->limit_milli * have / state->request_milli);
     s->capped_until_s = now_s + CAP_S;
     s->deferred_s = INFINITY;

@@ -549,6 +549,62 @@ static void bursts_that_come_again_are_waited_for(void **state)
     scene_free(once);
 }
 
+/* Where nodes had nothing to give, what there is is not given back within the hour. */
+static void what_was_hard_to_get_is_held(void **state)
+{
+    (void)state;
+    struct scene *denied = scene_new(&recommend_ppo, NULL),
+                 *given = scene_new(&recommend_ppo, NULL);
+    for (int i = 0; i < 8; i++) {
+        live(given, 80, 100);
+        live(denied, 80, 100);
+        scene_pods(denied, 1); /* nothing came of it */
+        scene_cpu(denied, 500, 450);
+    }
+    live_for(given, 2, 100, 3000);
+    live_for(denied, 2, 100, 3000);
+    if (!(cost_of(denied) > 2 * cost_of(given)))
+        fail_msg("%gm and %gm: %s", cost_of(denied), cost_of(given), denied->out.reason);
+    double held = cost_of(denied);
+    live_for(denied, 2, 100, 2000);
+    if (!(cost_of(denied) < held / 2))
+        fail_msg("%gm and %gm: %s", cost_of(denied), held, denied->out.reason);
+    scene_free(denied);
+    scene_free(given);
+}
+
+/* Pods of which some have more than others say nothing of either: late requests are not the model's
+ * fault, nor are they large ones. */
+static void uneven_pods_teach_nothing(void **state)
+{
+    (void)state;
+    struct scene *even = scene_new(&recommend_ppo, NULL), *uneven = scene_new(&recommend_ppo, NULL);
+    for (int i = 0; i < 40; i++) {
+        live(even, 20, 100);
+        live(uneven, 20, 100);
+    }
+    scene_pods(uneven, 2);
+    double has = uneven->seen.containers[0].request[CPU];
+    for (int i = 0; i < 40; i++) {
+        scene_pods(uneven, 2);
+        scene_cpu(uneven, has, 0.4 * has);
+        uneven->pods[1].containers[0].request[CPU] = has / 2;
+        scene_load(uneven, 20, 2, 3 * uneven->seen.goal_ms);
+        uneven->seen.late_share = 0.3;
+        assert_int_equal(scene_ask(uneven), 0);
+        uneven->seen.now_s += INTERVAL_S;
+        live(even, 20, 100);
+    }
+    assert_null(strstr(uneven->out.reason, "over goal"));
+    const char *tail = strstr(even->out.reason, ", p99 "), *trim = strstr(tail, ", trim");
+    char expected[64];
+    snprintf(expected, sizeof(expected), "%.*s", (int)(trim - tail), tail);
+    if (!strstr(uneven->out.reason, expected))
+        fail_msg("%s, not as in: %s", uneven->out.reason, even->out.reason);
+    scene_free(even);
+    scene_free(uneven);
+}
+
 /* A timer's are foreseen: little in between, all of it when the next is due. */
 static void a_timers_bursts_are_foreseen(void **state)
 {
@@ -633,6 +689,8 @@ int main(void)
         cmocka_unit_test(what_is_expected_is_told),
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
+        cmocka_unit_test(what_was_hard_to_get_is_held),
+        cmocka_unit_test(uneven_pods_teach_nothing),
         cmocka_unit_test(a_timers_bursts_are_foreseen),
         cmocka_unit_test(what_is_worked_off_is_no_peak),
         cmocka_unit_test(a_small_pod_is_not_multiplied_at_its_beginning),

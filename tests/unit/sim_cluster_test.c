@@ -648,6 +648,32 @@ static void without_room_replicas_wait_for_it(void **state)
     cluster_free(c);
 }
 
+/* As the scheduler's queue does, whichever function it is of. */
+static void room_goes_to_the_oldest(void **state)
+{
+    (void)state;
+    struct load a, b, d;
+    const struct cluster_function functions[] = {
+        {.workload = poisson(&a, 10, 1), .replicas = 1, .request_milli = 900},
+        {.workload = poisson(&b, 10, 1), .replicas = 1, .request_milli = 900},
+        {.workload = poisson(&d, 10, 1), .replicas = 0, .request_milli = 900},
+    };
+    struct cluster *c = new_cluster(NODE(2), functions, 3);
+    struct cluster_state waiting;
+    cluster_scale(c, 2, 1);
+    cluster_run(c, 1);
+    cluster_scale(c, 0, 2);
+    cluster_scale(c, 1, 0);
+    cluster_run(c, 2);
+    cluster_state(c, 2, &waiting);
+    assert_int_equal(waiting.unscheduled, 0);
+    assert_int_equal(state_of(c).unscheduled, 1);
+    cluster_scale(c, 2, 0);
+    cluster_run(c, 3);
+    assert_int_equal(state_of(c).unscheduled, 0);
+    cluster_free(c);
+}
+
 static void a_resize_takes_its_time_and_its_room(void **state)
 {
     (void)state;
@@ -832,6 +858,7 @@ int main(void)
         cmocka_unit_test(demands_follow_their_quantiles),
         cmocka_unit_test(replicas_start_after_their_delay),
         cmocka_unit_test(without_room_replicas_wait_for_it),
+        cmocka_unit_test(room_goes_to_the_oldest),
         cmocka_unit_test(a_resize_takes_its_time_and_its_room),
         cmocka_unit_test(replicas_that_go_finish_their_requests),
         cmocka_unit_test(from_zero_requests_wait_and_pay_the_cold_start),
