@@ -225,7 +225,7 @@ fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/
 	@$(call on-cluster,tests/fidelity/run $(FIDELITY))
 side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## ppo, thresholds and a real HPA on a real cluster, into docs/side-by-side.md (half an hour)
 	@$(call on-cluster,tests/side-by-side/run $(SIDE_BY_SIDE))
-knative-side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## Knative's autoscaler alone and steered on a real cluster, into docs/knative.md (a quarter of an hour)
+knative-side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## Knative's autoscaler alone, steered and replaced on a real cluster, into docs/knative.md (a quarter of an hour)
 	@$(call on-cluster,tests/side-by-side/knative $(SIDE_BY_SIDE))
 newpods: all $(FUNCTION) $(BUILD)/policy | $(BUILD)/.need-e2e ## when new pods have their size on a real cluster, into docs/new-pods.md (five minutes)
 	@$(call on-cluster,tests/newpods/run $(NEWPODS))

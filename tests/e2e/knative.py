@@ -15,9 +15,12 @@ SERVICE, AUTOSCALER = yaml.safe_load_all(EXAMPLE)
 QUICK_TO_ZERO = {"autoscaling.knative.dev/window": "6s"}
 
 
-def make_service(namespace, autoscaling=(), labels=(), traffic=None):
+def make_service(namespace, autoscaling=(), labels=(), traffic=None, cpu=None):
     """The example's Service, or a new Revision of it with other labels; the Revision's name, once it is ready."""
     service = copy.deepcopy(SERVICE)
+    if cpu:
+        for values in service["spec"]["template"]["spec"]["containers"][0]["resources"].values():
+            values["cpu"] = cpu
     service["spec"]["template"]["metadata"]["annotations"].update(autoscaling)
     service["spec"]["template"]["metadata"]["labels"] = dict(labels)
     if traffic:

@@ -14,6 +14,7 @@ import harness  # noqa: E402  (its place is only known now)
 OUT = ROOT / "build/side-by-side"
 GOAL_MS = 250
 LOOK_S = 2
+SILENCE_S = 20
 COLORS = ("#1f77b4", "#d98200", "#7f7f7f")
 
 
@@ -80,8 +81,15 @@ def core_s(rows):
     return sum((later[0] - row[0]) * row[2] / 1000 for row, later in zip(rows, rows[1:]))
 
 
-def cold_starts(rows):
-    return sum(row[1] == 0 and later[1] > 0 for row, later in zip(rows, rows[1:]))
+def cold_starts(requests, rows):
+    """How long those requests took that came after a silence and found no pod."""
+    found, before = [], 0.0
+    for sent, latency, _ in sorted(requests):
+        pods = [count for at, count, _ in rows if at <= sent]
+        if sent - before > SILENCE_S and pods and pods[-1] == 0:
+            found.append(latency)
+        before = sent
+    return found
 
 
 def figures(rounds, who):
@@ -93,9 +101,14 @@ def figures(rounds, who):
         found.append({"requests": len(requests), "late": late / len(requests),
                       "failed": sum(status != 200 for *_, status in requests),
                       "p99": ordered[int(0.99 * len(ordered))], "core_s": core_s(rows),
-                      "replicas": statistics.mean(row[1] for row in rows), "cold": cold_starts(rows),
+                      "replicas": statistics.mean(row[1] for row in rows), "cold": cold_starts(requests, rows),
                       "restarts": restarts})
     return found
+
+
+def told(cold):
+    """As "3: 1.2 to 2.5 s"."""
+    return f"{len(cold)}: {min(cold) / 1000:.1f} to {max(cold) / 1000:.1f} s" if cold else "0"
 
 
 def table(rounds, names, to_zero=False):
@@ -106,12 +119,13 @@ def table(rounds, names, to_zero=False):
     for who, name in names.items():
         found = figures(rounds, who)
         spread = {key: (min(f[key] for f in found), max(f[key] for f in found)) for key in ("late", "core_s", "p99")}
+        cold = [latency for f in found for latency in f.pop("cold")]
         mean = {key: statistics.mean(f[key] for f in found) for key in found[0]}
-        total = {key: sum(f[key] for f in found) for key in ("cold", "failed", "restarts")}
+        total = {key: sum(f[key] for f in found) for key in ("failed", "restarts")}
         lines.append(f"| {name} | {mean['requests']:.0f} | {mean['late']:.2%} ({spread['late'][0]:.2%} to "
                      f"{spread['late'][1]:.2%}) | {mean['p99']:.0f} ms ({spread['p99'][0]:.0f} to {spread['p99'][1]:.0f}) | "
                      f"{mean['core_s']:.0f} ({spread['core_s'][0]:.0f} to {spread['core_s'][1]:.0f}) | "
-                     f"{mean['replicas']:.2f} |" + (f" {total['cold']} |" if to_zero else "") +
+                     f"{mean['replicas']:.2f} |" + (f" {told(cold)} |" if to_zero else "") +
                      f" {total['failed']} | {total['restarts']} |")
     return "\n".join(lines)
 
@@ -138,6 +152,12 @@ def windowed(requests, span, width, measure):
             for at in range(0, int(span), width)]
 
 
+def room(series):
+    """The next of 1, 2, 5, 10… that all of it stays below."""
+    most = max(value for points in series.values() for _, value in points)
+    return next(step * 10 ** power for power in range(-3, 6) for step in (1, 2, 5) if step * 10 ** power > most)
+
+
 def plot(last, names, file):
     first, colors = next(iter(names)), dict(zip(names, COLORS))
     span = max(row[0] for row in last["rows"][first])
@@ -146,7 +166,7 @@ def plot(last, names, file):
     cpu = {who: [(row[0], row[2] / 1000) for row in rows] for who, rows in last["rows"].items()}
     count = {who: [(row[0], row[1]) for row in rows] for who, rows in last["rows"].items()}
     late = {who: windowed(requests, span, 15, p95) for who, requests in last["requests"].items()}
-    panels = [("requests per second", load, 35, ""), ("CPU reserved, cores", cpu, 1.6, ""),
+    panels = [("requests per second", load, room(load), ""), ("CPU reserved, cores", cpu, room(cpu), ""),
               ("replicas", count, 4.5, ""), (f"p95 of 15 s, goal {GOAL_MS} ms for p99", late, 1000, " ms")]
     height = len(panels) * (PANEL + GAP) + 40
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PLOT_WIDTH + 20} {height}" font-family="sans-serif">',
