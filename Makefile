@@ -187,6 +187,12 @@ MPACTL ?= build/mpactl
 report-test: all | $(BUILD)/.need-report ## mpactl simulate and compare, and the report in a real browser
 	@MPACTL=$(MPACTL) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/report $(PYTEST)
 
+.PHONY: alerts-test rules
+alerts-test: all | $(BUILD)/.need-e2e ## metrics of a running controller, alerts and the Grafana dashboard; needs no cluster
+	@CONTROLLER=$(CONTROLLER) MPACTL=$(MPACTL) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/alerts $(PYTEST)
+rules: | $(BUILD)/.need-e2e ## renew deploy/prometheus-rules.yaml from the chart
+	@$(PYTHON) -B tests/alerts/chart.py
+
 # The Gymnasium and PettingZoo binding, installed as its users do, into a place of its own.
 VENV := $(BUILD)/venv
 $(VENV)/.ready: $(wildcard python/pyproject.toml python/setup.py python/faasrl_env/*.py \

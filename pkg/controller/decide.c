@@ -546,6 +546,7 @@ static bool act(struct round *r)
     name_action(r);
     keep(r, true);
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
+    e->last.decided_ms = clock_wall_ms();
     r->status.desired_replicas = r->decision.replicas;
     e->may_act = e->may_size;
     learning_guarded(e, &r->decision, r->cpu_capped);
@@ -663,6 +664,17 @@ static void tell_refusal(struct round *r)
     snprintf(e->refusal, sizeof(e->refusal), "%s", why ? why->reason : "");
 }
 
+static json_t *recommended_cores(const struct api_status *status)
+{
+    json_t *out = json_object();
+    for (size_t i = 0; i < status->container_count; i++) {
+        const struct api_container_status *c = &status->containers[i];
+        if (c->target[API_CPU] != API_ABSENT)
+            json_object_set_new(out, c->name, json_real((double)c->target[API_CPU] / 1000));
+    }
+    return out;
+}
+
 static void keep_for_metrics(const struct round *r)
 {
     struct entry *e = r->entry;
@@ -675,7 +687,12 @@ static void keep_for_metrics(const struct round *r)
         const struct api_condition_value *c = &r->status.conditions[i];
         e->last.known |= (uint32_t)c->known << i;
         e->last.true_ |= (uint32_t)(c->known && c->status) << i;
+        snprintf(e->last.reasons[i], sizeof(e->last.reasons[i]), "%s", c->reason);
     }
+    json_decref(e->last.observation);
+    e->last.observation = json_incref(r->observation);
+    json_decref(e->last.cpu);
+    e->last.cpu = recommended_cores(&r->status);
 }
 
 static void begin(struct round *r, struct entry *e)

@@ -49,6 +49,8 @@ void entry_release(struct entry *e)
     recommend_shadow_free(e->shadow);
     api_clear(&e->mpa);
     json_decref(e->written);
+    json_decref(e->last.observation);
+    json_decref(e->last.cpu);
     free(e->invalid);
     free(e->key);
     free(e);

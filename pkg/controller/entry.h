@@ -25,6 +25,13 @@ struct report {
     int64_t passed_ms;     /* wall clock, of the last whole pass, 0: none yet */
 };
 
+#define REPORT_NAME(name) "faasrl_mpa_" name
+struct report_gauge {
+    const char *name, *help;
+    void (*collect)(void *arg, struct metrics_family *family); /* arg: the controller */
+    const char *labels[METRICS_MAX_LABELS];
+};
+
 /* What a controller on a Kubernetes cluster has besides (live.c). */
 struct live {
     struct controller *controller;
@@ -105,6 +112,10 @@ struct entry {
         int32_t current_replicas, desired_replicas; /* -1: unknown */
         double latency_us;                          /* NaN: unknown */
         uint32_t known, true_;                      /* conditions, one bit each */
+        char reasons[API_COND_COUNT][64];
+        json_t *observation; /* observe_json, NULL: nothing was seen */
+        json_t *cpu;         /* recommended cores by container */
+        int64_t decided_ms;  /* wall clock, of the last round that came to a decision, 0: none */
     } last;
 };
 
@@ -185,6 +196,14 @@ void learning_guarded(struct entry *entry, const struct guard_decision *decision
  */
 const char *learning_holds_back(const struct entry *entry, char *text, size_t size);
 const char *learning_which(const struct entry *entry); /* policy decides */
+struct learning_state {
+    const char *stage;
+    int64_t since_ms; /* wall clock */
+    bool own_policy;
+    double progress; /* of the search under way, 0 to 1; NaN: there is none */
+};
+/* For metrics; false: it does not learn. */
+bool learning_state(const struct entry *entry, struct learning_state *out);
 /* keep.c: where live.c keeps policies; as in struct world. */
 void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void *arg);
 void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
@@ -213,7 +232,10 @@ void history_ask(struct controller *controller);
 /* report.c */
 void report_start(struct controller *controller);
 void report_stop(struct controller *controller);
+void report_gauges(struct controller *controller, const struct report_gauge *gauges, size_t count);
 void report_pass_began(struct controller *controller);
 void report_pass_ended(struct controller *controller);
+/* report_mpa.c: what is told of each MPA. */
+void report_mpas(struct controller *controller);
 
 #endif

@@ -19,6 +19,8 @@ struct learning {
     } own, before; /* the policy of its own as an encoded checkpoint, and the one before it */
     bool asked_past, loading, reading; /* its past: was asked for, and what is still to come */
     struct learn_last last;
+    enum learn_stage stage; /* as of the last interval, */
+    int64_t stage_since_ms; /* wall clock: and since when */
 };
 
 static void count(const struct entry *e, const char *event)
@@ -84,7 +86,12 @@ static void begin(struct entry *e)
     }
     e->learning = xcalloc(1, sizeof(*e->learning));
     *e->learning = (struct learning){
-        .course = course, .using = c->options.policy, .generation = e->mpa.generation};
+        .course = course,
+        .using = c->options.policy,
+        .generation = e->mpa.generation,
+        .stage = learn_course_stage(course),
+        .stage_since_ms = clock_wall_ms(),
+    };
 }
 
 void learning_follow(struct entry *e)
@@ -331,6 +338,15 @@ static void use(struct entry *e)
                    own ? l->own.len : policy != NULL);
 }
 
+static void note_stage(struct learning *l)
+{
+    enum learn_stage stage = learn_course_stage(l->course);
+    if (stage == l->stage)
+        return;
+    l->stage = stage;
+    l->stage_since_ms = clock_wall_ms();
+}
+
 void learning_see(struct entry *e, const struct observation *seen)
 {
     learning_follow(e);
@@ -344,6 +360,7 @@ void learning_see(struct entry *e, const struct observation *seen)
     take_news(e, learn_course_see(l->course, seen, l->last));
     if (learn_course_wants(l->course, seen->now_s))
         search(e, seen);
+    note_stage(l);
     use(e);
 }
 
@@ -384,4 +401,18 @@ const char *learning_which(const struct entry *e)
 {
     return e->learning && learn_course_has_own(e->learning->course) ? "a policy of its own"
                                                                     : "the general policy";
+}
+
+bool learning_state(const struct entry *e, struct learning_state *out)
+{
+    const struct learning *l = e->learning;
+    if (!l)
+        return false;
+    *out = (struct learning_state){
+        .stage = learn_stage_name(l->stage),
+        .since_ms = l->stage_since_ms,
+        .own_policy = learn_course_has_own(l->course),
+        .progress = l->search ? learner_progress(l->search) : (double)NAN,
+    };
+    return true;
 }

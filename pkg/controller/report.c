@@ -2,11 +2,10 @@
  * at each scrape, so that what is gone vanishes by itself. */
 #include "entry.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NAME(name) "faasrl_mpa_" name
+#define NAME REPORT_NAME
 
 /* --- counted as it happens ------------------------------------------------------------------- */
 static void on_answer(void *arg, const char *method, int status)
@@ -48,6 +47,16 @@ static void begin_at_zero(struct metrics_family *family, const char *const *valu
 {
     for (; *values; values++)
         metrics_count(family, 0, METRICS_LABELS(*values));
+}
+
+/* Those that every pass asks; the others begin with the first MPA that needs them. */
+static void begin_queries(struct metrics_family *family)
+{
+    static const char *const asked[] = {"latency", "cpu", "throttled", "memory"};
+    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
+        metrics_count(family, 0, METRICS_LABELS(asked[i], "succeeded"));
+        metrics_count(family, 0, METRICS_LABELS(asked[i], "failed"));
+    }
 }
 
 static void register_counters(struct controller *c)
@@ -109,6 +118,7 @@ static void register_counters(struct controller *c)
                                          });
         begin_at_zero(*table[i].slot, table[i].values);
     }
+    begin_queries(r->queries);
 }
 
 static struct metrics_family *register_seconds(struct controller *c, const char *name,
@@ -166,6 +176,19 @@ static void tell_last_pass(void *arg, struct metrics_family *f)
         metrics_set(f, (double)c->report.passed_ms / 1000, NULL);
 }
 
+static void tell_interval(void *arg, struct metrics_family *f)
+{
+    const struct controller *c = arg;
+    metrics_set(f, c->options.interval_s, NULL);
+}
+
+static void tell_searches(void *arg, struct metrics_family *f)
+{
+    const struct controller *c = arg;
+    if (c->learner)
+        metrics_set(f, (double)learner_waiting(c->learner), NULL);
+}
+
 static void tell_queue(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
@@ -184,128 +207,8 @@ static void tell_pod_bytes(void *arg, struct metrics_family *f)
     metrics_set(f, (double)kube_cache_bytes(c->live->cache), NULL);
 }
 
-/* --- looked up at each scrape: the MPAs ------------------------------------------------------ */
-/* Only the leader tells: a sum over the replicas counts no MPA twice. NaN: this one has none. */
-static void tell_each(const struct controller *c, struct metrics_family *f,
-                      double (*figure)(const struct entry *))
-{
-    void *value;
-    for (size_t i = 0; c->leading && (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
-        const struct entry *e = value;
-        double told = e->last.decided && e->mpa.uid ? figure(e) : NAN;
-        if (!isnan(told))
-            metrics_set(f, told, METRICS_LABELS(e->mpa.namespace_, e->mpa.name));
-    }
-}
-
-static double replicas(int32_t count)
-{
-    return count < 0 ? (double)NAN : count;
-}
-
-static double current_replicas(const struct entry *e)
-{
-    return replicas(e->last.current_replicas);
-}
-
-static double desired_replicas(const struct entry *e)
-{
-    return replicas(e->last.desired_replicas);
-}
-
-static double latency_seconds(const struct entry *e)
-{
-    return e->last.latency_us / 1e6;
-}
-
-static double goal_seconds(const struct entry *e)
-{
-    int64_t goal_us = e->mpa.spec.latency_target_us;
-    return goal_us > 0 ? (double)goal_us / 1e6 : NAN;
-}
-
-static double ready(const struct entry *e)
-{
-    return e->last.true_ >> API_COND_READY & 1;
-}
-
-static void tell_current(void *arg, struct metrics_family *f)
-{
-    tell_each(arg, f, current_replicas);
-}
-
-static void tell_desired(void *arg, struct metrics_family *f)
-{
-    tell_each(arg, f, desired_replicas);
-}
-
-static void tell_latency(void *arg, struct metrics_family *f)
-{
-    tell_each(arg, f, latency_seconds);
-}
-
-static void tell_goal(void *arg, struct metrics_family *f)
-{
-    tell_each(arg, f, goal_seconds);
-}
-
-static void tell_ready(void *arg, struct metrics_family *f)
-{
-    tell_each(arg, f, ready);
-}
-
-/* In force, on average over the pods that have the container; NaN: in none. */
-static double mean_cores(const struct kube_pod *const *pods, size_t n, const char *container)
-{
-    double milli = 0;
-    int count = 0;
-    for (size_t p = 0; p < n; p++) {
-        for (size_t k = 0; k < pods[p]->container_count; k++) {
-            const struct kube_container *c = &pods[p]->containers[k];
-            if (pods[p]->phase != KUBE_RUNNING || c->actual_requests.cpu_milli == KUBE_ABSENT ||
-                strcmp(c->name, container) != 0)
-                continue;
-            milli += (double)c->actual_requests.cpu_milli;
-            count++;
-        }
-    }
-    return count ? milli / count / 1000 : NAN;
-}
-
-/* The containers of the first pod stand for those of all. */
-static void tell_cores_of(const struct entry *e, struct metrics_family *f)
-{
-    const struct kube_workload *workload;
-    size_t n;
-    const struct kube_pod **pods = entry_pods(e, &workload, &n);
-    for (size_t k = 0; n > 0 && k < pods[0]->container_count; k++) {
-        const char *name = pods[0]->containers[k].name;
-        double cores = mean_cores(pods, n, name);
-        if (!isnan(cores))
-            metrics_set(f, cores, METRICS_LABELS(e->mpa.namespace_, e->mpa.name, name));
-    }
-    free(pods);
-}
-
-static void tell_cores(void *arg, struct metrics_family *f)
-{
-    const struct controller *c = arg;
-    void *value;
-    for (size_t i = 0; c->leading && (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
-        const struct entry *e = value;
-        if (e->last.decided && e->mpa.uid)
-            tell_cores_of(e, f);
-    }
-}
-
 /* --- all of them ----------------------------------------------------------------------------- */
-struct gauge {
-    const char *name, *help;
-    void (*collect)(void *arg, struct metrics_family *family);
-    const char *labels[3];
-};
-
-static const struct gauge own[] = {
+static const struct report_gauge own[] = {
     {NAME("build_info"), "1; the version is in the label.", tell_build, {"version"}},
     {NAME("leader"), "1 while this replica leads, else 0.", tell_leader, {0}},
     {NAME("mpas"), "MultidimPodAutoscalers that are followed.", tell_mpas, {0}},
@@ -313,47 +216,39 @@ static const struct gauge own[] = {
      "MPAs whose condition has this status.",
      tell_conditions,
      {"condition", "status"}},
+    {NAME("interval_seconds"), "The time that is to lie between passes.", tell_interval, {0}},
     {NAME("last_pass_timestamp_seconds"), "When the last pass ended.", tell_last_pass, {0}},
+    {NAME("learning_searches"),
+     "Searches for policies of single MPAs that wait or are under way.",
+     tell_searches,
+     {0}},
 };
 
-static const struct gauge of_kube[] = {
+static const struct report_gauge of_kube[] = {
     {NAME("kube_write_queue_length"), "Writes that wait for their turn.", tell_queue, {0}},
     {NAME("pods_cached"), "Pods in the cache.", tell_pods, {0}},
     {NAME("pod_cache_bytes"), "Memory of the pods in the cache.", tell_pod_bytes, {0}},
 };
 
-#define OF_MPA "namespace", "name"
-static const struct gauge per_mpa[] = {
-    {NAME("mpa_current_replicas"), "Replicas that the target has.", tell_current, {OF_MPA}},
-    {NAME("mpa_desired_replicas"), "Replicas that were decided on.", tell_desired, {OF_MPA}},
-    {NAME("mpa_latency_seconds"), "Latency at the goal's percentile.", tell_latency, {OF_MPA}},
-    {NAME("mpa_latency_goal_seconds"), "The latency that is to be kept.", tell_goal, {OF_MPA}},
-    {NAME("mpa_ready"), "1 while the condition Ready is True, else 0.", tell_ready, {OF_MPA}},
-    {NAME("mpa_cpu_request_cores"),
-     "CPU request in force, on average over the pods.",
-     tell_cores,
-     {OF_MPA, "container"}},
-};
-
-static void register_gauges(struct controller *c, const struct gauge *gauges, size_t n)
+void report_gauges(struct controller *c, const struct report_gauge *gauges, size_t n)
 {
-    for (const struct gauge *g = gauges; g < gauges + n; g++)
-        metrics_register(
-            c->report.metrics,
-            &(struct metrics_spec){.name = g->name,
-                                   .help = g->help,
-                                   .type = METRICS_GAUGE,
-                                   .labels = {g->labels[0], g->labels[1], g->labels[2]},
-                                   .collect = g->collect,
-                                   .arg = c});
+    for (const struct report_gauge *g = gauges; g < gauges + n; g++) {
+        struct metrics_spec spec = {.name = g->name,
+                                    .help = g->help,
+                                    .type = METRICS_GAUGE,
+                                    .collect = g->collect,
+                                    .arg = c};
+        memcpy(spec.labels, g->labels, sizeof(spec.labels));
+        metrics_register(c->report.metrics, &spec);
+    }
 }
 
 void report_start(struct controller *c)
 {
     c->report.metrics = metrics_new(NAME("metrics_dropped_total"));
-    register_gauges(c, own, ARRAY_LEN(own));
+    report_gauges(c, own, ARRAY_LEN(own));
     if (c->live)
-        register_gauges(c, of_kube, ARRAY_LEN(of_kube));
+        report_gauges(c, of_kube, ARRAY_LEN(of_kube));
     register_counters(c);
     c->report.passes =
         register_seconds(c, NAME("pass_duration_seconds"),
@@ -362,7 +257,7 @@ void report_start(struct controller *c)
         register_seconds(c, NAME("prometheus_query_duration_seconds"),
                          "Time until a query to Prometheus was answered or failed.");
     if (c->options.per_mpa_metrics)
-        register_gauges(c, per_mpa, ARRAY_LEN(per_mpa));
+        report_mpas(c);
     metrics_register_process(c->report.metrics);
     observe_on_query(c->observe, on_query, c);
     if (c->live)

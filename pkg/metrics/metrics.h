@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
-#define METRICS_MAX_LABELS   4
+#define METRICS_MAX_LABELS   6
 #define METRICS_MAX_SERIES   50000 /* of one family */
 
 struct metrics;
