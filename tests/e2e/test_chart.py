@@ -187,6 +187,10 @@ REFUSED = [
     ("podDisruptionBudget.maxUnavailable=half", "/podDisruptionBudget/maxUnavailable"),
     ("resources.limits.memory=lots", "/resources/limits/memory"),
     ("extraArgs={interval=3s}", "/extraArgs/0"),
+    ("prometheusRule.alerts.goalMissed.for=long", "/prometheusRule/alerts/goalMissed/for"),
+    ("prometheusRule.alerts.apiErrors.ratio=5", "/prometheusRule/alerts/apiErrors/ratio"),
+    ("prometheusRule.disabled={Down}", "/prometheusRule/disabled/0"),
+    ("grafanaDashboard.labels.a=1", "/grafanaDashboard/labels/a"),
     ("replicas=2", "additional properties 'replicas' not allowed"),
     ("rbac.scope=namespaced", "watchNamespaces must name the namespaces"),
     ("prometheus.auth.type=bearer", "prometheus.auth.secretName must name a Secret"),
@@ -203,25 +207,37 @@ def test_wrong_values_are_refused_by_name(setting, named):
 
 
 # --- against the API server -----------------------------------------------------------------------
-@pytest.fixture(scope="module")
-def service_monitors():
-    """The part of the Prometheus operator's resource that the chart uses, strict about the rest."""
-    made = json.loads(crd("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors"))
-    text = {"type": "string"}
-    texts = {"type": "object", "additionalProperties": text}
-    spec = {"selector": {"type": "object", "properties": {"matchLabels": texts}},
-            "namespaceSelector": {"type": "object", "properties": {"matchNames": {"type": "array", "items": text}}},
-            "endpoints": {"type": "array", "items": {"type": "object", "properties": {
-                name: text for name in ("port", "path", "interval", "scrapeTimeout")}}}}
+def install_operators_resource(kind, plural, spec):
+    """The part of a resource of the Prometheus operator that the chart uses, strict about the rest."""
+    made = json.loads(crd("monitoring.coreos.com", "v1", kind, plural))
     made["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {
         "type": "object", "properties": {"spec": {"type": "object", "properties": spec}}}
     kubectl("apply", "-f", "-", stdin=json.dumps(made))
-    kubectl("wait", "--for=condition=Established", "crd/servicemonitors.monitoring.coreos.com", "--timeout=30s")
+    kubectl("wait", "--for=condition=Established", f"crd/{plural}.monitoring.coreos.com", "--timeout=30s")
+
+
+def objects_with(properties):
+    return {"type": "array", "items": {"type": "object", "properties": properties}}
+
+
+@pytest.fixture(scope="module")
+def operators_resources():
+    text = {"type": "string"}
+    texts = {"type": "object", "additionalProperties": text}
+    install_operators_resource("ServiceMonitor", "servicemonitors", {
+        "selector": {"type": "object", "properties": {"matchLabels": texts}},
+        "namespaceSelector": {"type": "object", "properties": {"matchNames": {"type": "array", "items": text}}},
+        "endpoints": objects_with({**{name: text for name in ("port", "path", "interval", "scrapeTimeout")},
+                                   "honorLabels": {"type": "boolean"}})})
+    install_operators_resource("PrometheusRule", "prometheusrules", {"groups": objects_with({
+        "name": text, "rules": objects_with({"alert": text, "expr": text, "for": text, "labels": texts,
+                                             "annotations": texts})})})
     yield
-    kubectl("delete", "crd", "servicemonitors.monitoring.coreos.com")
+    kubectl("delete", "crd", "servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com")
 
 
-ON = "metrics.service.enabled=true,podDisruptionBudget.enabled=true,rbac.create=true,serviceAccount.create=true"
+ON = "metrics.service.enabled=true,podDisruptionBudget.enabled=true,rbac.create=true,serviceAccount.create=true," \
+     "prometheusRule.namespace=,grafanaDashboard.namespace="  # such as are there
 
 
 @pytest.mark.parametrize("values", [
@@ -230,14 +246,14 @@ ON = "metrics.service.enabled=true,podDisruptionBudget.enabled=true,rbac.create=
     ["-f", str(ALL), "--set", f"{ON},prometheus.auth.type=bearer,prometheus.tls.ca.secretName=,"
                               "prometheus.tls.ca.configMapName=ca,watchNamespaces={NAMESPACE}"],
 ], ids=["default", "all on", "namespaced"])
-def test_the_api_server_takes_what_is_rendered(values, namespace, service_monitors):
+def test_the_api_server_takes_what_is_rendered(values, namespace, operators_resources):
     """In a namespace with restricted pod security; a field it does not know is an error."""
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
     objects = render(*[v.replace("NAMESPACE", namespace) for v in values], namespace=namespace)
     kinds = {o["kind"] for o in objects}
     assert {"Deployment", "ServiceAccount", "Role", "Service", "PodDisruptionBudget"} <= kinds
     if values:
-        assert {"NetworkPolicy", "ServiceMonitor"} <= kinds
+        assert {"NetworkPolicy", "ServiceMonitor", "PrometheusRule", "ConfigMap"} <= kinds
     said = kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-",
                    stdin=yaml.safe_dump_all(objects))
     assert len(said.stdout.splitlines()) == len(objects)
