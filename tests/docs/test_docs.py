@@ -173,6 +173,24 @@ def test_fields_that_are_named_are_there(page):
             assert of_the_resource(path[1].replace("[]", "").rstrip(".")), text
 
 
+def fields(schema, path):
+    """Every field of the resource, by the CRD itself."""
+    for name, below in schema.get("properties", {}).items():
+        yield f"{path}{name}", below
+        yield from fields(below, f"{path}{name}.")
+        yield from fields(below.get("items", {}), f"{path}{name}[].")
+
+
+def test_the_reference_has_every_field():
+    crd = yaml.safe_load((ROOT / "crds/multidimpodautoscalers.yaml").read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    every = dict(f for part in ("spec", "status") for f in fields(schema[part], f"{part}."))
+    leaves = {path for path, below in every.items() if not below.get("properties")
+              and not below.get("items", {}).get("properties")}
+    assert len(leaves) > 50 and not leaves - FIELDS
+    assert not [path for path in leaves if not every[path].get("description")]
+
+
 def test_a_wrong_name_would_be_found():
     assert "--no-such-option" not in OPTIONS and "no-such-target" not in TARGETS
     assert not has_value(["metrics", "perPod"]) and has_value(["metrics", "perMpa"])
