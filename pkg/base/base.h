@@ -167,6 +167,11 @@ int file_write(const char *path, const void *data, size_t len, struct error *err
  * octal, 1.0 is 1), quoted ones always strings. Duplicate keys and aliases beyond a bound are
  * refused. */
 json_t *yaml_to_json(const char *text, size_t len, struct error *err);
+/* In block style, with a line end; yaml_to_json gives back the same value. free() the result. */
+char *yaml_from_json(const json_t *value);
+/* The line, from 1, that a field ("spec.metrics[1].type") of a document begins at, or as much of
+ * its path as there is; 0 when there is no such document. For messages. */
+size_t yaml_line(const char *text, size_t len, size_t document, const char *path);
 /* Follows a path of object keys: json_path(o, "metadata", "name", NULL). NULL when absent. */
 json_t *json_path(const json_t *root, ...) __attribute__((sentinel));
 const char *json_str(const json_t *value); /* "" unless it is a string */
