@@ -43,6 +43,14 @@ struct kube_config {
  * and without any of these the pod's service account. context NULL: current-context. */
 int kube_config_load(const char *path, const char *context, struct kube_config *out,
                      struct error *err);
+/* The same with what kubectl's flags say instead: names of the kubeconfig's entries, and a server
+ * and a token that win over theirs. With a server no kubeconfig is needed. Each may be NULL. */
+struct kube_config_choice {
+    const char *context, *cluster, *user;
+    const char *server, *token;
+};
+int kube_config_load_as(const char *path, const struct kube_config_choice *choice,
+                        struct kube_config *out, struct error *err);
 /* One kubeconfig text; relative file names are taken from dir. */
 int kube_config_parse(const char *text, size_t len, const char *dir, const char *context,
                       struct kube_config *out, struct error *err);

@@ -95,23 +95,96 @@ static int find_context(const struct sources *s, const char *name, struct kube_e
     return -1;
 }
 
-static int configure(const struct sources *s, const char *name, struct kube_config *out,
-                     struct error *err)
+/* A cluster or user by its own name, whatever the context says. */
+static int find_named(const struct sources *s, const char *name, struct kube_entry *e,
+                      struct error *err)
 {
-    struct kube_entry context, cluster = {.kind = "cluster"}, user = {.kind = "user"};
-    const char *namespace_;
-    if (find_context(s, name, &context, err) < 0 ||
-        find_referenced(s, &context, &cluster, err) < 0 ||
-        find_referenced(s, &context, &user, err) < 0 ||
-        kube_entry_string(&context, "namespace", &namespace_, err) < 0)
+    struct error why = {0};
+    e->name = name;
+    if (find_entry(s, e, &why) == 0)
+        return 0;
+    if (why.code == ERROR_NONE)
+        return error_set(err, ERROR_INVALID, "%s: there is no %s \"%.64s\"", s->items[0].file,
+                         e->kind, name);
+    *err = why;
+    return -1;
+}
+
+static int find_chosen(const struct sources *s, const char *name, const struct kube_entry *context,
+                       struct kube_entry *e, struct error *err)
+{
+    if (name && *name)
+        return find_named(s, name, e, err);
+    return context->source ? find_referenced(s, context, e, err) : 0;
+}
+
+static bool is_set(const char *text)
+{
+    return text && *text;
+}
+
+static bool has_current_context(const struct sources *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (*json_str(json_object_get(s->items[i].root, "current-context")))
+            return true;
+    return false;
+}
+
+static int configure(const struct sources *s, const struct kube_config_choice *choice,
+                     struct kube_config *out, struct error *err)
+{
+    struct kube_entry context = {0}, cluster = {.kind = "cluster"}, user = {.kind = "user"};
+    const char *namespace_ = NULL, *name = is_set(choice->context) ? choice->context : NULL;
+    bool needed = name || (!is_set(choice->cluster) && !is_set(choice->server));
+    if ((needed || has_current_context(s)) &&
+        (find_context(s, name, &context, err) < 0 ||
+         kube_entry_string(&context, "namespace", &namespace_, err) < 0))
         return -1;
-    if (cluster.source == NULL)
+    if (find_chosen(s, choice->cluster, &context, &cluster, err) < 0 ||
+        find_chosen(s, choice->user, &context, &user, err) < 0)
+        return -1;
+    if (cluster.source == NULL && !is_set(choice->server))
         return kube_entry_fail(&context, "cluster", err, "is missing");
-    if (kube_entry_cluster(&cluster, out, err) < 0)
+    if (cluster.source && kube_entry_cluster(&cluster, out, err) < 0)
         return -1;
     if (user.source && kube_entry_user(&user, out, err) < 0)
         return -1;
     out->namespace_ = xstrdup(namespace_ ? namespace_ : "default");
+    return 0;
+}
+
+/* --- what the user said beside the files --- */
+
+static int use_server(const char *server, struct kube_config *out, struct error *err)
+{
+    if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
+        return error_set(err, ERROR_INVALID,
+                         "server \"%.100s\" must begin with https:// or http://", server);
+    string_set(&out->server, server);
+    for (size_t n = strlen(out->server); n > 0 && out->server[n - 1] == '/';)
+        out->server[--n] = '\0';
+    return 0;
+}
+
+/* A token stands for who we are, so that other ways to say it go. */
+static void use_token(const char *token, struct kube_config *out)
+{
+    string_set(&out->token, token);
+    string_set(&out->token_file, NULL);
+    string_set(&out->user, NULL);
+    string_set(&out->password, NULL);
+    kube_exec_free(out->exec);
+    out->exec = NULL;
+}
+
+static int override(const struct kube_config_choice *choice, struct kube_config *out,
+                    struct error *err)
+{
+    if (is_set(choice->server) && use_server(choice->server, out, err) < 0)
+        return -1;
+    if (is_set(choice->token))
+        use_token(choice->token, out);
     return 0;
 }
 
@@ -176,11 +249,11 @@ static int add_list(struct sources *s, const char *list, struct error *err)
     return 0;
 }
 
-static int finish(const struct sources *s, const char *context, struct kube_config *out,
-                  struct error *err)
+static int finish(const struct sources *s, const struct kube_config_choice *choice,
+                  struct kube_config *out, struct error *err)
 {
     *out = (struct kube_config){0};
-    if (configure(s, context && *context ? context : NULL, out, err) == 0)
+    if (configure(s, choice, out, err) == 0 && override(choice, out, err) == 0)
         return 0;
     kube_config_clear(out);
     return -1;
@@ -195,25 +268,35 @@ int kube_config_parse(const char *text, size_t len, const char *dir, const char 
         return -1;
     if (s.count == 0)
         return error_set(err, ERROR_INVALID, "kubeconfig: is empty");
-    return finish(&s, context, out, err);
+    return finish(&s, &(struct kube_config_choice){.context = context}, out, err);
 }
 
 /* No kubeconfig was found where one might be. */
-static int fall_back(const char *looked_at, const char *context, struct kube_config *out,
-                     struct error *err)
+static int fall_back(const char *looked_at, const struct kube_config_choice *choice,
+                     struct kube_config *out, struct error *err)
 {
-    if (context && *context)
-        return error_set(err, ERROR_NOT_FOUND,
-                         "context \"%.64s\" asked for, but no kubeconfig at %s", context,
-                         looked_at);
+    static const char *const kinds[] = {"context", "cluster", "user"};
+    const char *const named[] = {choice->context, choice->cluster, choice->user};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (is_set(named[i]))
+            return error_set(err, ERROR_NOT_FOUND,
+                             "%s \"%.64s\" asked for, but no kubeconfig at %s", kinds[i], named[i],
+                             looked_at);
+    if (is_set(choice->server)) {
+        out->namespace_ = xstrdup("default");
+        if (override(choice, out, err) == 0)
+            return 0;
+        kube_config_clear(out);
+        return -1;
+    }
     struct error why = {0};
     if (kube_config_in_cluster(KUBE_SERVICE_ACCOUNT, out, &why) == 0)
-        return 0;
+        return override(choice, out, err);
     return error_set(err, why.code, "no kubeconfig at %s, and %s", looked_at, why.message);
 }
 
-int kube_config_load(const char *path, const char *context, struct kube_config *out,
-                     struct error *err)
+int kube_config_load_as(const char *path, const struct kube_config_choice *choice,
+                        struct kube_config *out, struct error *err)
 {
     cleanup_sources struct sources s = {0};
     *out = (struct kube_config){0};
@@ -222,7 +305,7 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
             return -1;
         if (s.count == 0)
             return error_set(err, ERROR_INVALID, "%s: is empty", path);
-        return finish(&s, context, out, err);
+        return finish(&s, choice, out, err);
     }
     const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
     cleanup_free char *at =
@@ -230,5 +313,11 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
     int result = list && *list ? add_list(&s, at, err) : add_file(&s, at, false, err);
     if (result < 0)
         return -1;
-    return s.count == 0 ? fall_back(at, context, out, err) : finish(&s, context, out, err);
+    return s.count == 0 ? fall_back(at, choice, out, err) : finish(&s, choice, out, err);
+}
+
+int kube_config_load(const char *path, const char *context, struct kube_config *out,
+                     struct error *err)
+{
+    return kube_config_load_as(path, &(struct kube_config_choice){.context = context}, out, err);
 }

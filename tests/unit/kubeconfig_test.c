@@ -427,6 +427,72 @@ static void test_nothing_found(void **state)
     assert_non_null(strstr(err.message, "not in a pod"));
 }
 
+static int load_as(struct kube_config_choice choice, struct kube_config *out, struct error *err)
+{
+    return kube_config_load_as(NULL, &choice, out, err);
+}
+
+static void test_choices(void **state)
+{
+    const struct place *place = *state;
+    struct kube_config config;
+    struct error err = {0};
+    put(place, "a",
+        "current-context: x\n"
+        "clusters: [{name: c, cluster: {server: 'https://c'}}, {name: d, cluster: {server: "
+        "'https://d', insecure-skip-tls-verify: true}}]\n"
+        "users: [{name: u, user: {username: name, password: word}}, {name: v, user: {token: tv}}]\n"
+        "contexts: [{name: x, context: {cluster: c, user: u, namespace: nx}}]\n");
+    cleanup_free char *a = xasprintf("%s/a", place->dir);
+    setenv("KUBECONFIG", a, 1);
+    assert_int_equal(
+        load_as((struct kube_config_choice){.cluster = "d", .user = "v"}, &config, &err), 0);
+    assert_string_equal(config.server, "https://d");
+    assert_true(config.tls.insecure);
+    assert_string_equal(config.token, "tv");
+    assert_string_equal(config.namespace_, "nx"); /* still the context's */
+    assert_null(config.user);
+    kube_config_clear(&config);
+
+    assert_int_equal(
+        load_as((struct kube_config_choice){.server = "http://s/", .token = "t"}, &config, &err),
+        0);
+    assert_string_equal(config.server, "http://s");
+    assert_string_equal(config.token, "t");
+    assert_null(config.user);
+    assert_null(config.password);
+    kube_config_clear(&config);
+
+    assert_int_equal(load_as((struct kube_config_choice){.cluster = "e"}, &config, &err), -1);
+    assert_non_null(strstr(err.message, "there is no cluster \"e\""));
+    assert_int_equal(load_as((struct kube_config_choice){.user = "w"}, &config, &err), -1);
+    assert_non_null(strstr(err.message, "there is no user \"w\""));
+    assert_int_equal(load_as((struct kube_config_choice){.server = "s:80"}, &config, &err), -1);
+    assert_non_null(strstr(err.message, "must begin with https:// or http://"));
+    assert_null(config.server);
+}
+
+static void test_choices_without_a_context(void **state)
+{
+    const struct place *place = *state;
+    struct kube_config config;
+    struct error err = {0};
+    assert_int_equal(load_as((struct kube_config_choice){.server = "https://s"}, &config, &err), 0);
+    assert_string_equal(config.server, "https://s"); /* no kubeconfig is needed */
+    assert_string_equal(config.namespace_, "default");
+    kube_config_clear(&config);
+    assert_int_equal(load_as((struct kube_config_choice){.user = "u"}, &config, &err), -1);
+    assert_non_null(strstr(err.message, "user \"u\" asked for, but no kubeconfig"));
+    put(place, "a", "clusters: [{name: c, cluster: {server: 'https://c'}}]\n");
+    cleanup_free char *a = xasprintf("%s/a", place->dir);
+    setenv("KUBECONFIG", a, 1);
+    assert_int_equal(load_as((struct kube_config_choice){.cluster = "c"}, &config, &err), 0);
+    assert_string_equal(config.server, "https://c");
+    kube_config_clear(&config);
+    assert_int_equal(load_as((struct kube_config_choice){0}, &config, &err), -1);
+    assert_non_null(strstr(err.message, "no current-context is set"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +507,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_home_and_relative_paths, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_in_cluster, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_nothing_found, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_choices, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_choices_without_a_context, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
