@@ -57,7 +57,7 @@ help: ## list the targets
 
 # --- building ---------------------------------------------------------------------------------
 .PHONY: all
-all: $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/kubectl-mpa ## build the controller (build/faasrl-mpa) and build/mpactl
+all: $(PROGRAMS:%=$(BUILD)/%) $(BUILD)/kubectl-mpa $(BUILD)/kubectl_complete-mpa ## build the controller (build/faasrl-mpa) and build/mpactl
 
 # $(call need,NAME,PACKAGES): installs packages once, before the first target that needs them.
 define need
@@ -97,7 +97,7 @@ $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
 
 # In the PATH, it is kubectl mpa.
-$(BUILD)/kubectl-mpa: $(BUILD)/mpactl
+$(BUILD)/kubectl-mpa $(BUILD)/kubectl_complete-mpa: $(BUILD)/mpactl
 	@ln -sf mpactl $@
 
 # --- what the recommender ppo has learned --------------------------------------------------------

@@ -68,16 +68,18 @@ static int finish(int status)
     return EXIT_FAILED;
 }
 
-static bool is_plugin(const char *program)
+static bool is_called(const char *program, const char *name)
 {
     const char *slash = strrchr(program, '/');
-    return strcmp(slash ? slash + 1 : program, "kubectl-mpa") == 0;
+    return strcmp(slash ? slash + 1 : program, name) == 0;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 0 && is_plugin(argv[0]))
+    if (argc > 0 && is_called(argv[0], "kubectl-mpa"))
         return finish(kubectl_mpa(argc, argv));
+    if (argc > 0 && is_called(argv[0], "kubectl_complete-mpa"))
+        return finish(kubectl_complete(argc, argv));
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;

@@ -12,6 +12,8 @@ void mpactl_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 /* Called as kubectl-mpa, which makes it kubectl mpa: the commands that ask a cluster. */
 int kubectl_mpa(int argc, char **argv);
+/* Called as kubectl_complete-mpa, which kubectl asks for words to complete. */
+int kubectl_complete(int argc, char **argv);
 
 int cmd_checkpoint(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
