@@ -30,6 +30,8 @@ static const struct command {
     {"policy", "--out FILE [OPTION…]", "learn the policy of the recommender ppo", cmd_policy},
     {"validate", "-f FILE|- [-f FILE…]", "check manifests as the API server would, without one",
      cmd_validate},
+    {"convert", "-f FILE|- [-f FILE…] [OPTION…]",
+     "write MPAs that stand for HPAs, VPAs and KEDA's ScaledObjects", cmd_convert},
 };
 
 void mpactl_error(const char *fmt, ...)

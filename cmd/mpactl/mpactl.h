@@ -17,6 +17,7 @@ int kubectl_complete(int argc, char **argv);
 
 int cmd_checkpoint(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_convert(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_experiment(int argc, char **argv);
