@@ -45,7 +45,7 @@ DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev
 DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
 DEPS_LINT  := clang clang-tidy clang-format cppcheck shellcheck python3-yaml
-DEPS_REPORT := python3-pytest chromium fonts-dejavu-core
+DEPS_REPORT := python3-pytest python3-yaml chromium fonts-dejavu-core groff-base man-db
 DEPS_PYTHON := gcc python3-venv
 DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus
 
@@ -214,7 +214,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods image chart clean
+.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods image chart krew man install clean
 bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -258,6 +258,27 @@ $(BUILD)/faasrl-mpa.tar: $(PROGRAMS:%=$(BUILD)/image/%) $(BUILD)/policy tools/im
 HELM = $(shell tests/cluster/build helm)
 chart: ## pack the Helm chart: build/faasrl-mpa-VERSION.tgz
 	@$(HELM) package -d $(BUILD) charts/faasrl-mpa
+krew: $(BUILD)/image/mpactl ## pack kubectl-mpa for krew, with its manifest, into build/krew (KREW_URL: where it will be)
+	@tools/krew --version $(VERSION) --program $< --out $(BUILD)/krew $(if $(KREW_URL),--url $(KREW_URL))
+man: all ## the manual pages of docs/man, from the programs' own help
+	@tools/man --build $(BUILD)
+
+# The programs stand beside the policy, where they look for it.
+PREFIX  ?= /usr/local
+OWN     := lib/faasrl-mpa
+install: all $(BUILD)/policy ## install programs, policy, manual pages and completions below PREFIX (in DESTDIR)
+	@install -d $(DESTDIR)$(PREFIX)/$(OWN) $(DESTDIR)$(PREFIX)/bin \
+	    $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 man/man8 bash-completion/completions \
+	    zsh/site-functions fish/vendor_completions.d)
+	@install -s $(PROGRAMS:%=$(BUILD)/%) $(DESTDIR)$(PREFIX)/$(OWN)
+	@install -m 644 $(BUILD)/policy $(DESTDIR)$(PREFIX)/$(OWN)
+	@for name in $(PROGRAMS); do ln -sf ../$(OWN)/$$name $(DESTDIR)$(PREFIX)/bin/$$name; done
+	@for name in kubectl-mpa kubectl_complete-mpa; do ln -sf ../$(OWN)/mpactl $(DESTDIR)$(PREFIX)/bin/$$name; done
+	@install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	@install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	@$(BUILD)/kubectl-mpa completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/kubectl-mpa
+	@$(BUILD)/kubectl-mpa completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_kubectl-mpa
+	@$(BUILD)/kubectl-mpa completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/kubectl-mpa.fish
 clean: ## remove what was built (the cluster must be down)
 	@if [ -e build/cluster/up ]; then echo "make clean: the cluster is up: make cluster-down first"; exit 1; fi
 	rm -rf build python/build python/*.egg-info

@@ -156,7 +156,11 @@ static const char zsh_script[] =
     "  done\n"
     "  if (( files )); then _files; else _describe 'kubectl mpa' found; fi\n"
     "}\n"
-    "compdef _kubectl_mpa kubectl-mpa\n";
+    "if [[ ${funcstack[1]} == _kubectl-mpa ]]; then # as a file of fpath\n"
+    "  _kubectl_mpa \"$@\"\n"
+    "else\n"
+    "  compdef _kubectl_mpa kubectl-mpa\n"
+    "fi\n";
 
 static const char fish_script[] =
     "# fish completion of kubectl-mpa; kubectl itself asks kubectl_complete-mpa.\n"

@@ -91,6 +91,16 @@ static int validate_file(struct tally *tally)
     return 0;
 }
 
+static int print_help(void)
+{
+    puts("mpactl validate -f FILE|- [-f FILE…]\n\n"
+         "Says of each MPA of the files what the API server would, and what would be right.\n\n"
+         "Options:\n"
+         "  -f, --filename   manifest; - is standard input; may be given several times\n"
+         "  -h, --help       print this and end");
+    return EXIT_FINE;
+}
+
 static int usage(void)
 {
     fputs("usage: mpactl validate -f FILE|- [-f FILE…]\n", stderr);
@@ -123,6 +133,8 @@ int cmd_validate(int argc, char **argv)
     struct tally tally = {0};
     size_t count;
     bool failed = false;
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return print_help();
     cleanup_free const char **files = read_arguments(argc, argv, &count);
 
     if (!files)
