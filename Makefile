@@ -113,11 +113,13 @@ $(BUILD)/policy: $(wildcard pkg/recommend/*.[ch] pkg/bootstrap/*.[ch]) | $(BUILD
 	@$(MAKE) --no-print-directory policy
 
 # --- running ----------------------------------------------------------------------------------
-.PHONY: run demo
+.PHONY: run recording demo
 run: ## show the main job: the controller on a simulated cluster, a day in half a minute
 	@test -x $(BUILD)/faasrl-mpa || echo "Building, about a minute the first time."
 	@$(MAKE) --no-print-directory -j"$$(nproc)" $(BUILD)/faasrl-mpa >/dev/null
 	@$(BUILD)/faasrl-mpa --simulate --listen=off
+recording: $(BUILD)/faasrl-mpa ## record make run, into docs/images/run.svg (half a minute)
+	@tools/recording --out docs/images/run.svg --title "make run" -- $(BUILD)/faasrl-mpa --simulate --listen=off
 demo: all $(FUNCTION) $(LOAD) cluster-up ## the same with real pods: scale a function on the local cluster, watched live
 	@tests/demo
 

@@ -112,7 +112,7 @@ static void print_table(const json_t *mpas, const struct plugin_options *o)
         sorted[i] = json_array_get(mpas, i);
     qsort_r(sorted, n, sizeof(*sorted), compare, (void *)(uintptr_t)o->sort_by);
     struct table t;
-    table_begin(&t, "lllrrrrrrrrlrl" + !all, o->no_headers ? none : titles + !all);
+    table_begin(&t, &"lllrrrrrrrrlrl"[!all], o->no_headers ? none : titles + !all);
     for (size_t i = 0; i < n; i++)
         add_row(&t, sorted[i], o, reason_width(o));
     table_end(&t, "");
