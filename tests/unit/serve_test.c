@@ -43,8 +43,57 @@ static void answer_large(void *arg, struct serve_answer *out)
     assert_int_equal(buf_append(&out->body, text, LARGE), 0);
 }
 
-static const struct serve_route routes[] = {
-    {"/hello", answer_hello}, {"/sorry", answer_sorry}, {"/large", answer_large}};
+/* --- requests that are taken: /later/… is answered when the test says so --------------------- */
+static struct serve_request *taken[8]; /* that wait for an answer, or stream */
+static int gone;
+
+static void on_gone(void *arg)
+{
+    struct serve_request **slot = arg;
+    assert_non_null(*slot);
+    *slot = NULL;
+    gone++;
+}
+
+static struct serve_request **free_slot(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+        if (taken[i] == NULL)
+            return &taken[i];
+    fail_msg("more requests than a test has");
+    return NULL;
+}
+
+static void reply(struct serve_request *r, const char *text)
+{
+    struct serve_answer answer;
+    serve_answer_init(&answer);
+    assert_int_equal(buf_puts(&answer.body, text), 0);
+    serve_reply(r, &answer);
+}
+
+static void on_later(void *arg, struct serve_request *r)
+{
+    (void)arg;
+    const char *path = serve_path(r) + strlen("/later/");
+    const char *x = serve_query(r, "x"), *token = serve_header(r, "authorization");
+    if (strcmp(path, "now") == 0) {
+        cleanup_free char *text = xasprintf("x=%s token=%s head=%d\n", x ? x : "none",
+                                            token ? token : "none", serve_is_head(r));
+        reply(r, text);
+        return;
+    }
+    struct serve_request **slot = free_slot();
+    *slot = r;
+    serve_on_gone(r, on_gone, slot);
+    if (strcmp(path, "stream") == 0)
+        serve_stream(r, "text/event-stream");
+}
+
+static const struct serve_route routes[] = {{.path = "/hello", .answer = answer_hello},
+                                            {.path = "/sorry", .answer = answer_sorry},
+                                            {.path = "/large", .answer = answer_large},
+                                            {.path = "/later/", .take = on_later}};
 
 static struct serve *start(const char *listen, unsigned connections, unsigned seconds, int *calls,
                            struct error *err)
@@ -72,6 +121,8 @@ static struct serve *start_local(unsigned connections, unsigned seconds, int *ca
 static int set_up(void **state)
 {
     (void)state;
+    memset(taken, 0, sizeof(taken));
+    gone = 0;
     return uv_loop_init(&loop);
 }
 
@@ -384,6 +435,231 @@ static void test_stop_in_the_middle(void **state)
     serve_stop(NULL);
 }
 
+/* --- later, and on and on -------------------------------------------------------------------- */
+static void await_taken(struct client *c, size_t count)
+{
+    int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+    for (size_t n = 0; n < count;) {
+        assert_true(clock_mono_ms() < until_ms);
+        turn(c);
+        n = 0;
+        for (size_t i = 0; i < ARRAY_LEN(taken); i++)
+            n += taken[i] != NULL;
+    }
+}
+
+static void await_text(struct client *c, const char *text)
+{
+    int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+    while (!has(buf_string(&c->in), text)) {
+        assert_true(clock_mono_ms() < until_ms);
+        assert_false(c->ended);
+        turn(c);
+    }
+}
+
+static void test_what_is_asked(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct serve *s = start_local(0, 0, &calls);
+    cleanup_free char *plain = get(s, "GET", "/later/now");
+    assert_true(has(plain, "x=none token=none head=0"));
+    cleanup_free char *more = ask(s, "GET /later/now?y=1&x=a%2Fb%20c&x=2 HTTP/1.1\r\nHost: x\r\n"
+                                     "Authorization: Bearer abc\r\n\r\n");
+    assert_true(has(more, "x=a/b c token=Bearer abc head=0"));
+    cleanup_free char *head = get(s, "HEAD", "/later/now");
+    assert_true(has(head, " 200 OK\r\n") && !has(head, "x="));
+    cleanup_free char *write = get(s, "POST", "/later/now");
+    assert_true(has(write, " 405 ") && has(write, "{\"error\":\"only GET and HEAD"));
+    cleanup_free char *above = get(s, "GET", "/later");
+    assert_true(has(above, " 404 "));
+    serve_stop(s);
+}
+
+/* Others are answered while one waits. */
+static void test_an_answer_that_comes_later(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c;
+    struct serve *s = start_local(0, 0, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/x HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&c, 1);
+    cleanup_free char *other = get(s, "GET", "/hello");
+    assert_true(has(other, "hello\n"));
+    turn_for(&c, 100);
+    assert_int_equal(c.in.len, 0);
+    reply(taken[0], "at last\n");
+    await_end(&c);
+    assert_true(has(buf_string(&c.in), " 200 ") && has(buf_string(&c.in), "at last\n"));
+    assert_int_equal(gone, 0);
+    client_close(&c);
+    serve_stop(s);
+}
+
+static void test_an_answer_that_never_comes(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c;
+    struct serve *s = start_local(0, 1, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/x HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_end(&c);
+    assert_true(has(buf_string(&c.in), " 503 ") && has(buf_string(&c.in), "took too long"));
+    assert_int_equal(gone, 1);
+    client_close(&c);
+    serve_stop(s);
+}
+
+static void test_a_stream(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c;
+    struct error err = {0};
+    struct serve *s = start_local(0, 1, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&c, 1);
+    assert_int_equal(serve_stream_send(taken[0], "one\n", 4, &err), 0);
+    await_text(&c, "one\n");
+    assert_true(has(buf_string(&c.in), "\r\nContent-Type: text/event-stream\r\n"));
+    turn_for(&c, 2500); /* it has more time than an answer */
+    assert_false(c.ended);
+    assert_true(serve_stream_open(taken[0]));
+    assert_int_equal(serve_stream_send(taken[0], "two\n", 4, &err), 0);
+    await_text(&c, "two\n");
+    assert_int_equal(serve_stream_waits(taken[0]), 0);
+    serve_stream_end(taken[0]);
+    await_end(&c);
+    assert_int_equal(gone, 1);
+    client_close(&c);
+    serve_stop(s);
+}
+
+/* One that leaves is noticed, also where there is nothing to send. */
+static void test_a_reader_that_leaves(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c, other;
+    struct serve *s = start_local(0, 1, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&c, 1);
+    turn_for(&c, 50);
+    client_close(&c);
+    client_open(&other, s);
+    turn_for(&other, 50);
+    assert_false(serve_stream_open(taken[0]));
+    serve_stream_end(taken[0]);
+    int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+    while (gone == 0) {
+        assert_true(clock_mono_ms() < until_ms);
+        turn(&other);
+    }
+    client_close(&other);
+    serve_stop(s);
+}
+
+/* More than the sockets hold: it is cut when it takes nothing for its time, and nobody waits. */
+static void test_a_reader_that_does_not_read(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c;
+    struct error err = {0};
+    cleanup_free char *text = xcalloc(1, LARGE);
+    memset(text, 'x', LARGE);
+    struct serve *s = start_local(0, 1, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&c, 1);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(serve_stream_send(taken[0], text, LARGE, &err), 0);
+    int64_t until_ms = clock_mono_ms() + PATIENCE_MS;
+    while (gone == 0) {
+        assert_true(clock_mono_ms() < until_ms);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        usleep(1000);
+    }
+    cleanup_free char *answer = get(s, "GET", "/hello");
+    assert_true(has(answer, "hello\n"));
+    client_close(&c);
+    serve_stop(s);
+}
+
+/* What is held for all of them is bounded. */
+static void test_streams_hold_no_more_than_allowed(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client c;
+    struct error err = {0};
+    cleanup_free char *text = xcalloc(1, LARGE);
+    memset(text, 'x', LARGE);
+    struct serve *s = start_local(0, 0, &calls);
+    client_open(&c, s);
+    client_send(&c, "GET /later/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&c, 1);
+    int sent = 0;
+    while (sent < 100 && serve_stream_send(taken[0], text, LARGE, &err) == 0)
+        sent++;
+    assert_true(sent > 0 && sent < 20);
+    assert_int_equal(err.code, ERROR_TOO_LARGE);
+    serve_stop(s);
+    assert_int_equal(gone, 1);
+    client_close(&c);
+}
+
+static void test_long_lines_are_refused(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct serve *s = start_local(0, 0, &calls);
+    cleanup_free char *padding = xcalloc(1, 20001);
+    memset(padding, 'a', 20000);
+    cleanup_free char *target = xasprintf("/later/now?x=%s", padding);
+    cleanup_free char *line = get(s, "GET", target);
+    if (!has(line, " 414 ") && !has(line, " 431 "))
+        fail_msg("%.200s", line);
+    cleanup_free char *request = xasprintf(
+        "GET /later/now HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", padding);
+    cleanup_free char *header = ask(s, request);
+    if (!has(header, " 431 ") && !has(header, " 413 "))
+        fail_msg("%.200s", header);
+    padding[12000] = '\0';
+    cleanup_free char *usual = xasprintf(
+        "GET /later/now HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", padding);
+    cleanup_free char *answer = ask(s, usual);
+    assert_true(has(answer, " 200 "));
+    serve_stop(s);
+}
+
+static void test_stop_while_some_wait(void **state)
+{
+    (void)state;
+    int calls = 0;
+    struct client waits, reads;
+    struct serve *s = start_local(0, 0, &calls);
+    client_open(&waits, s);
+    client_send(&waits, "GET /later/x HTTP/1.1\r\nHost: x\r\n\r\n");
+    client_open(&reads, s);
+    client_send(&reads, "GET /later/stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    await_taken(&waits, 2);
+    turn_for(&waits, 50);
+    serve_stop(s);
+    assert_int_equal(gone, 2);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    await_end(&waits);
+    await_end(&reads);
+    client_close(&waits);
+    client_close(&reads);
+}
+
 /* --- where ----------------------------------------------------------------------------------- */
 static void test_listen(void **state)
 {
@@ -457,6 +733,15 @@ int main(void)
         TEST(test_too_many_connections_wait),
         TEST(test_a_flood_passes),
         TEST(test_stop_in_the_middle),
+        TEST(test_what_is_asked),
+        TEST(test_an_answer_that_comes_later),
+        TEST(test_an_answer_that_never_comes),
+        TEST(test_a_stream),
+        TEST(test_a_reader_that_leaves),
+        TEST(test_a_reader_that_does_not_read),
+        TEST(test_streams_hold_no_more_than_allowed),
+        TEST(test_long_lines_are_refused),
+        TEST(test_stop_while_some_wait),
         TEST(test_listen),
         TEST(test_a_taken_port),
         TEST(test_all_addresses),
