@@ -90,8 +90,11 @@ $(LIB): $(LIB_OBJ)
 	@rm -f $@ && ar rcs $@ $^
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(p)/*.c))))
-# The template is a part of the program.
+# The template is a part of the program, and so is the dashboard's page, which all builds share.
 $(BUILD)/obj/cmd/mpactl/report.o: cmd/mpactl/report.html
+$(BUILD)/obj/pkg/controller/page.o: build/page/index.html
+build/page/index.html: pkg/controller/page/index.html
+	@mkdir -p $(@D) && cp $< $@.$$$$ && mv $@.$$$$ $@
 $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
@@ -114,10 +117,10 @@ $(BUILD)/policy: $(wildcard pkg/recommend/*.[ch] pkg/bootstrap/*.[ch]) | $(BUILD
 
 # --- running ----------------------------------------------------------------------------------
 .PHONY: run recording demo
-run: ## show the main job: the controller on a simulated cluster, a day in half a minute
+run: ## show the main job: the controller on a simulated cluster, a day in half a minute (RUN=--simulate-stay: and stay)
 	@test -x $(BUILD)/faasrl-mpa || echo "Building, about a minute the first time."
 	@$(MAKE) --no-print-directory -j"$$(nproc)" $(BUILD)/faasrl-mpa >/dev/null
-	@$(BUILD)/faasrl-mpa --simulate --listen=off
+	@$(BUILD)/faasrl-mpa --simulate $(RUN)
 recording: $(BUILD)/faasrl-mpa ## record make run, into docs/images/run.svg (half a minute)
 	@tools/recording --out docs/images/run.svg --title "make run" -- $(BUILD)/faasrl-mpa --simulate --listen=off
 demo: all $(FUNCTION) $(LOAD) cluster-up ## the same with real pods: scale a function on the local cluster, watched live

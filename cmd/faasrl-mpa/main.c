@@ -195,7 +195,8 @@ static int start(struct program *p, const struct options *o, struct error *err)
     options.on_lost = on_lost;
     options.arg = p;
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);
-    if (options_listens(o) && controller_serve(p->controller, &p->loop, o->listen, err) < 0)
+    const char *listen = options_listen(o);
+    if (listen && controller_serve(p->controller, &p->loop, listen, err) < 0)
         return error_prefix(err, "--listen");
     log_info("started", log_str("version", FAASRL_VERSION), log_str("server", p->config.server),
              log_str("prometheus", o->prometheus_url), log_str("identity", options.identity));

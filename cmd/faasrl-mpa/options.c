@@ -4,6 +4,7 @@
 #include <string.h>
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
+static const char *const dashboards[] = {"kubernetes", "off", NULL};
 static const char *const formats[] = {"logfmt", "json", NULL};
 
 #define AT(field) offsetof(struct options, field)
@@ -85,8 +86,11 @@ static const struct args_option table[] = {
     {"lease-name", ARGS_TEXT, AT(lease_name), "faasrl-mpa", 0, 0, NULL, "name of the lease"},
     {"identity", ARGS_TEXT, AT(identity), NULL, 0, 0, NULL,
      "our name in the lease; host name and a random part when not given"},
-    {"listen", ARGS_TEXT, AT(listen), ":8080", 0, 0, NULL,
-     "ADDRESS:PORT of /metrics, /healthz and /readyz, IPv6 in brackets; \"off\": none"},
+    {"listen", ARGS_TEXT, AT(listen), NULL, 0, 0, NULL,
+     "ADDRESS:PORT of /metrics, /healthz, /readyz and the dashboard, IPv6 in brackets; \":8080\" "
+     "when not given; \"off\": none"},
+    {"dashboard", ARGS_CHOICE, AT(dashboard), "kubernetes", 0, 0, dashboards,
+     "kubernetes: a page at / for those whose token may list MPAs; off: none"},
     {"per-mpa-metrics", ARGS_CHOICE, AT(per_mpa_metrics), "true", 0, 0, NULL,
      "true or false: series for each MPA at /metrics"},
     {"log-level", ARGS_CHOICE, AT(log_level), "info", 0, 0, levels, "debug, info, warn or error"},
@@ -99,6 +103,8 @@ static const struct args_option table[] = {
      "simulated seconds in a second; 0: as fast as possible"},
     {"simulate-seed", ARGS_NUMBER, AT(simulate_seed), "1", 0, 9007199254740992, NULL,
      "of everything random: the same seed gives the same run"},
+    {"simulate-stay", ARGS_FLAG, AT(simulate_stay), NULL, 0, 0, NULL,
+     "go on serving the dashboard after the end, until Ctrl-C"},
     {"version", ARGS_FLAG, AT(version), NULL, 0, 0, NULL, "print the version and end"},
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
@@ -115,6 +121,22 @@ void options_print_help(void)
     args_print_help(table, ARRAY_LEN(table));
 }
 
+static bool is_on_loopback(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
+}
+
+/* A simulated cluster has nothing to hide, but is no service for others either. */
+static enum controller_dashboard dashboard_of(const struct options *o)
+{
+    const char *listen = options_listen(o);
+    if (!listen || strcmp(o->dashboard, "off") == 0)
+        return DASHBOARD_OFF;
+    if (o->simulate)
+        return is_on_loopback(listen) ? DASHBOARD_OPEN : DASHBOARD_OFF;
+    return DASHBOARD_KUBERNETES;
+}
+
 struct controller_options options_of_controller(const struct options *o)
 {
     struct learn_rules learn = learn_rules_default;
@@ -129,6 +151,7 @@ struct controller_options options_of_controller(const struct options *o)
         .history_s = o->history_s,
         .pass_limit_s = 5 * o->interval_s + 60 + o->prometheus_timeout_s,
         .per_mpa_metrics = o->per_mpa_metrics,
+        .dashboard = dashboard_of(o),
         .default_cpu_utilization = (int)o->default_cpu_utilization,
         .limits = {.resize_cooldown_s = o->resize_cooldown_s,
                    .resize_up_factor = o->resize_up_factor,
@@ -153,7 +176,9 @@ int options_open_journal(const struct options *o, struct journal **out, struct e
     return *out ? 0 : error_prefix(err, "--journal");
 }
 
-bool options_listens(const struct options *o)
+const char *options_listen(const struct options *o)
 {
-    return *o->listen && strcmp(o->listen, "off") != 0;
+    if (!o->listen)
+        return o->simulate ? "127.0.0.1:8080" : ":8080";
+    return *o->listen && strcmp(o->listen, "off") != 0 ? o->listen : NULL;
 }

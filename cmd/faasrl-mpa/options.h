@@ -24,9 +24,11 @@ struct options {
     double writes_per_second, write_burst;
     bool learn, leader_elect, per_mpa_metrics;
     const char *lease_namespace, *lease_name, *identity;
-    const char *listen;
+    const char *listen;    /* NULL: where it is usual */
+    const char *dashboard; /* "kubernetes" or "off" */
     const char *log_level, *log_format;
     bool simulate;
+    bool simulate_stay;
     double simulate_duration_s, simulate_speed, simulate_seed;
     bool help, version;
 };
@@ -39,6 +41,7 @@ void options_print_help(void);
 struct controller_options options_of_controller(const struct options *options);
 /* NULL in *out: none is asked for. */
 int options_open_journal(const struct options *options, struct journal **out, struct error *err);
-bool options_listens(const struct options *options);
+/* NULL: nothing is served. */
+const char *options_listen(const struct options *options);
 
 #endif

@@ -15,6 +15,8 @@
 /* At most one row of a function in a second; as fast as possible is taken for an hour a second. */
 #define USUAL_SPEED 3600
 #define DAY_MS      86400000
+#define FIRST_PORT  8080 /* and so many after it */
+#define PORTS       20
 
 static const char *const peers[] = {"hpa", "oracle"};
 
@@ -29,6 +31,7 @@ struct simulation {
     struct journal *journal;
     double end_s;
     uint64_t began_ns;
+    bool served, stopped; /* stopped: by a signal */
 };
 
 /* --- what is shown --------------------------------------------------------------------------- */
@@ -61,8 +64,10 @@ static void on_tick(uv_timer_t *timer)
 
 static void on_signal(uv_signal_t *handle, int number)
 {
+    struct simulation *s = handle->data;
     (void)number;
-    uv_stop(handle->loop);
+    s->stopped = true;
+    uv_stop(&s->loop);
 }
 
 /* --- the end: how others would have done ------------------------------------------------------ */
@@ -76,6 +81,25 @@ static void compare(void *arg, size_t i)
 {
     struct comparison *c = arg;
     embed_compare(c->embed, peers[i], c->results[i], &c->errors[i]);
+}
+
+static void on_compare(uv_work_t *work)
+{
+    parallel_for(parallel_cores(), ARRAY_LEN(peers), compare, work->data);
+}
+
+static void on_compared(uv_work_t *work, int status)
+{
+    (void)status;
+    uv_stop(work->loop);
+}
+
+/* The dashboard answers meanwhile. */
+static void compare_all(struct simulation *s, struct comparison *c)
+{
+    uv_work_t work = {.data = c};
+    if (uv_queue_work(&s->loop, &work, on_compare, on_compared) == 0)
+        uv_run(&s->loop, UV_RUN_DEFAULT);
 }
 
 static int summarize(struct simulation *s, struct error *err)
@@ -95,7 +119,7 @@ static int summarize(struct simulation *s, struct error *err)
            "seconds. LATE is beyond the SLO; CPU is what is requested.\n\n",
            (unsigned long long)requests, embed_now_s(s->embed) / 3600, s->options->interval_s);
     fflush(stdout);
-    parallel_for(parallel_cores(), ARRAY_LEN(peers), compare, &c);
+    compare_all(s, &c);
     struct screen_results results[1 + ARRAY_LEN(peers)] = {
         {"threshold", own}}; /* as the MPAs say */
     for (size_t i = 0; i < ARRAY_LEN(peers); i++) {
@@ -148,8 +172,36 @@ static void introduce(const struct simulation *s)
            ARRAY_LEN(s->scenario.nodes), s->options->simulate_seed);
     if (s->options->simulate_speed > 0)
         printf("A second is %g minutes there.", s->options->simulate_speed / 60);
+    if (s->served && options_of_controller(s->options).dashboard != DASHBOARD_OFF)
+        printf("\nThe dashboard: http://127.0.0.1:%d/",
+               controller_port(embed_controller(s->embed)));
     printf("\n\n");
     fflush(stdout);
+}
+
+/* Where no port is asked for, the first that is free; without any it goes on all the same. */
+static void serve_somewhere(struct simulation *s)
+{
+    struct error none;
+    for (int port = FIRST_PORT; !s->served && port < FIRST_PORT + PORTS; port++) {
+        cleanup_free char *listen = xasprintf("127.0.0.1:%d", port);
+        s->served = controller_serve(embed_controller(s->embed), &s->loop, listen, &none) == 0;
+    }
+}
+
+static int serve(struct simulation *s, struct error *err)
+{
+    const char *listen = options_listen(s->options);
+    if (!listen)
+        return 0;
+    if (!s->options->listen) {
+        serve_somewhere(s);
+        return 0;
+    }
+    if (controller_serve(embed_controller(s->embed), &s->loop, listen, err) < 0)
+        return error_prefix(err, "--listen");
+    s->served = true;
+    return 0;
 }
 
 static int start(struct simulation *s, struct error *err)
@@ -158,29 +210,41 @@ static int start(struct simulation *s, struct error *err)
     uv_timer_init(&s->loop, &s->tick);
     uv_signal_init(&s->loop, &s->interrupt);
     uv_signal_init(&s->loop, &s->terminate);
-    s->tick.data = s;
+    s->tick.data = s->interrupt.data = s->terminate.data = s;
     s->began_ns = uv_hrtime();
     uv_timer_start(&s->tick, on_tick, 0, o->simulate_speed > 0 ? TICK_MS : 1);
     uv_signal_start(&s->interrupt, on_signal, SIGINT);
     uv_signal_start(&s->terminate, on_signal, SIGTERM);
-    if (options_listens(o) &&
-        controller_serve(embed_controller(s->embed), &s->loop, o->listen, err) < 0)
-        return error_prefix(err, "--listen");
-    return 0;
+    return serve(s, err);
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */
+static void stay(struct simulation *s)
+{
+    printf("\nStill at http://127.0.0.1:%d/ until Ctrl-C.\n",
+           controller_port(embed_controller(s->embed)));
+    fflush(stdout);
+    uv_signal_start(&s->interrupt, on_signal, SIGINT);
+    uv_signal_start(&s->terminate, on_signal, SIGTERM);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+}
+
 static int run(struct simulation *s, struct error *err)
 {
     if (open_cluster(s, err) < 0 || start(s, err) < 0)
         return -1;
     introduce(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);
-    /* From here on Ctrl-C ends the process at once. */
+    uv_timer_stop(&s->tick);
+    controller_ended(embed_controller(s->embed));
+    /* While others are simulated Ctrl-C ends the process at once. */
     uv_signal_stop(&s->interrupt);
     uv_signal_stop(&s->terminate);
     screen_end(s->screen);
-    return embed_now_s(s->embed) > 0 ? summarize(s, err) : 0;
+    int failed = embed_now_s(s->embed) > 0 ? summarize(s, err) : 0;
+    if (!failed && !s->stopped && s->served && s->options->simulate_stay)
+        stay(s);
+    return failed;
 }
 
 static void close_handle(uv_handle_t *handle, void *arg)

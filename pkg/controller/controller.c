@@ -249,6 +249,8 @@ struct controller *controller_make(const struct world *world, struct observe *ob
     c->observe = observe;
     c->options = *options;
     c->live = live;
+    if (options->dashboard != DASHBOARD_OFF)
+        c->timeline = timeline_new(NULL);
     report_start(c);
     return c;
 }
@@ -259,6 +261,11 @@ struct controller *controller_new_on(const struct world *world, struct observe *
     struct controller *c = controller_make(world, observe, options, NULL);
     c->leading = true;
     return c;
+}
+
+void controller_ended(struct controller *c)
+{
+    c->ended = true;
 }
 
 static void free_entry(void *value)
@@ -273,6 +280,8 @@ void controller_free(struct controller *c)
     c->stopping = true;
     c->leading = false;
     serve_stop(c->serve);
+    dashboard_free(c->dashboard);
+    c->dashboard = NULL;
     report_stop(c);
     if (c->live)
         live_stop(c->live);
@@ -280,5 +289,6 @@ void controller_free(struct controller *c)
     map_free(&c->by_target, NULL);
     map_free(&c->pools, NULL);
     learner_free(c->learner);
+    timeline_free(c->timeline);
     free(c);
 }

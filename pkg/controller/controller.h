@@ -12,6 +12,12 @@
 
 struct controller;
 
+enum controller_dashboard {
+    DASHBOARD_OFF,
+    DASHBOARD_KUBERNETES, /* for those whom the API server lets list MPAs */
+    DASHBOARD_OPEN,       /* for anybody who asks for it by a loopback address */
+};
+
 struct controller_options {
     const char *const *namespaces; /* NULL-terminated; NULL or empty: all */
     double interval_s;             /* between decisions */
@@ -28,6 +34,7 @@ struct controller_options {
     size_t learn_effort;                   /* as of learner_new */
     double pass_limit_s;                   /* a pass that takes longer hangs: /healthz says so */
     bool per_mpa_metrics;
+    enum controller_dashboard dashboard;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;
     struct http *http; /* for what is asked of Knative's activators; NULL: they cannot be asked */
@@ -40,9 +47,10 @@ struct controller_options {
 struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct observe *observe,
                                   const struct controller_options *options);
 void controller_free(struct controller *controller);
-/* Serves /metrics, /healthz and /readyz on ADDRESS:PORT until controller_free. */
+/* Serves /metrics, /healthz, /readyz and the dashboard on ADDRESS:PORT until controller_free. */
 int controller_serve(struct controller *controller, uv_loop_t *loop, const char *listen,
                      struct error *err);
+int controller_port(const struct controller *controller); /* that it is served on */
 
 /* --- on another world -------------------------------------------------------------------------
  * It always leads; its owner says what comes and goes, and when. */
@@ -55,5 +63,7 @@ void controller_pass(struct controller *controller);
 /* Does what need not wait for the next pass: decides on MPAs that are new or changed, and gives new
  * pods the size that was decided for the others. */
 void controller_catch_up(struct controller *controller);
+/* Nothing more will happen there: the dashboard says so. */
+void controller_ended(struct controller *controller);
 
 #endif

@@ -12,7 +12,7 @@ struct round {
     const struct kube_pod **pods;
     size_t pod_count;
     struct observe_view view;
-    bool observed;
+    bool observed, decided;
     bool cpu_capped;            /* a node has just refused more CPU */
     bool shares;                /* CPU with others of its group, */
     struct harvest_range range; /* which leave it this */
@@ -543,6 +543,7 @@ static void set_replicas(struct round *r)
 static bool act(struct round *r)
 {
     struct entry *e = r->entry;
+    r->decided = true;
     name_action(r);
     keep(r, true);
     metrics_count(e->controller->report.decisions, 1, METRICS_LABELS(e->action));
@@ -695,6 +696,48 @@ static void keep_for_metrics(const struct round *r)
     e->last.cpu = recommended_cores(&r->status);
 }
 
+/* CPU of what is controlled in one pod, and what it is to be. */
+static double controlled_cpu(const struct round *r)
+{
+    double milli = NAN;
+    for (size_t i = 0; i < r->view.seen.container_count; i++) {
+        const struct recommend_container *c = &r->view.seen.containers[i];
+        if (c->controlled[RECOMMEND_CPU] && !isnan(c->request[RECOMMEND_CPU]))
+            milli = (isnan(milli) ? 0 : milli) + c->request[RECOMMEND_CPU];
+    }
+    return milli;
+}
+
+static double wanted_cpu(const struct round *r)
+{
+    double milli = NAN;
+    for (size_t i = 0; i < r->status.container_count; i++)
+        if (r->status.containers[i].target[API_CPU] != API_ABSENT)
+            milli = (isnan(milli) ? 0 : milli) + (double)r->status.containers[i].target[API_CPU];
+    return milli;
+}
+
+static void keep_for_dashboard(const struct round *r)
+{
+    const json_t *utilization = json_object_get(r->observation, "cpuUtilization");
+    double cpu = controlled_cpu(r), wanted = wanted_cpu(r);
+    story_add(r->entry,
+              &(struct story_round){
+                  .requests_per_s = r->observed ? r->view.seen.requests_per_s : NAN,
+                  .latency_ms = r->status.latency_us / 1000,
+                  .utilization = json_is_number(utilization) ? json_number_value(utilization) : NAN,
+                  .cpu_milli = cpu,
+                  .wanted_cpu_milli = wanted,
+                  .replicas = r->status.current_replicas,
+                  .wanted_replicas = r->status.desired_replicas,
+                  .changes = r->decided && strcmp(r->entry->action, "None") != 0,
+                  .from_replicas = r->workload ? r->workload->replicas_wanted : -1,
+                  .to_replicas = r->decision.replicas,
+                  .to_cpu_milli = r->decided && resizes(r) ? wanted : cpu,
+                  .fallback = &r->status.conditions[API_COND_FALLBACK_ACTIVE],
+              });
+}
+
 static void begin(struct round *r, struct entry *e)
 {
     *r = (struct round){.entry = e};
@@ -726,6 +769,7 @@ static void end(struct round *r)
         r->status.decision.observation = r->observation;
     }
     publish(e, &r->status);
+    keep_for_dashboard(r);
     observe_view_clear(&r->view);
     json_decref(r->observation);
     free(r->pods);

@@ -24,6 +24,7 @@ struct entry *entry_new(struct controller *controller, const char *key)
     e->guard = guard_new();
     e->actuator = actuator_new(controller->world.resize, controller->world.self);
     actuator_on_answer(e->actuator, on_resized, e);
+    story_begin(e);
     journal_forgot(controller->options.journal, key);
     return e;
 }
@@ -81,6 +82,7 @@ void entry_remove(struct entry *e)
     }
     learning_end(e);
     harvest_leave(e);
+    story_end(e);
     actuator_free(e->actuator);
     e->actuator = NULL;
     entry_release(e);
@@ -141,6 +143,8 @@ void entry_update(struct entry *e, const json_t *object)
     struct api_mpa mpa;
     struct error err = {0};
     bool first = e->mpa.uid == NULL;
+    if (e->story)
+        e->story->changed = true;
     if (api_parse(object, &mpa, &err) < 0) {
         log_warn("an MPA cannot be followed", log_str("mpa", e->key), log_str("why", err.message));
         string_set(&e->invalid, err.message);
@@ -254,6 +258,7 @@ void entry_event(struct entry *e, bool warning, const char *reason, const char *
     va_end(args);
     log_emit(warning ? LOG_WARN : LOG_INFO, message,
              (struct log_field[]){log_str("mpa", e->key), log_str("reason", reason)}, 2);
+    story_event(e, warning, reason, message);
     if (e->gone || e->mpa.spec.mode == API_MODE_OFF || e->mpa.uid == NULL)
         return;
     const struct world *world = &e->controller->world;

@@ -6,6 +6,8 @@
 #include "harvest/group.h"
 #include "learn/learn.h"
 #include "metrics/metrics.h"
+#include "serve.h"
+#include "timeline/timeline.h"
 
 /* One watch of MPAs: of a namespace, or of all. */
 struct scope {
@@ -54,9 +56,13 @@ struct controller {
     struct map pools;     /* namespace/group → what the members of a harvest group leave */
     bool leading, stopping;
     struct report report;
-    struct learner *learner; /* NULL: nothing is learned */
-    struct serve *serve;     /* NULL: nothing is served */
-    struct live *live;       /* NULL: on another world */
+    struct learner *learner;                         /* NULL: nothing is learned */
+    struct serve_route routes[3 + DASHBOARD_ROUTES]; /* what is served */
+    struct serve *serve;                             /* NULL: nothing is served */
+    struct timeline *timeline;   /* what the dashboard shows; NULL: there is none */
+    struct dashboard *dashboard; /* NULL: it is not served */
+    bool ended;                  /* nothing more will happen */
+    struct live *live;           /* NULL: on another world */
 };
 
 /* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
@@ -117,6 +123,7 @@ struct entry {
         json_t *cpu;         /* recommended cores by container */
         int64_t decided_ms;  /* wall clock, of the last round that came to a decision, 0: none */
     } last;
+    struct story *story; /* what the dashboard tells of it; NULL: there is none */
 };
 
 /* controller.c: what both worlds need. */
@@ -204,6 +211,37 @@ struct learning_state {
 };
 /* For metrics; false: it does not learn. */
 bool learning_state(const struct entry *entry, struct learning_state *out);
+struct learning_told {
+    const char *state; /* bootstrapping, retraining, learning, own or general */
+    double progress;   /* of a search, 0 to 1; NaN: none is under way */
+    char message[256];
+    const char *policy, *sha256; /* that decides; NULL: none does */
+};
+/* False: it has nothing to do with policies. */
+bool learning_tell(const struct entry *entry, struct learning_told *out);
+double learning_earned(const struct entry *entry); /* in the last interval; NaN: unknown */
+/* story.c: what happened of late, for the dashboard. Nothing where there is none. */
+struct story {
+    struct timeline_series *series;
+    double requests_per_s, utilization, cpu_milli, wanted_cpu_milli; /* of the last round */
+    bool fallback;                                                   /* likewise */
+    int32_t marked_from, marked_to; /* of the decision that was marked last */
+    float marked_from_cpu, marked_to_cpu;
+    bool changed;  /* since streams were last told */
+    uint64_t told; /* hash of what they were */
+};
+struct story_round { /* NaN: unknown */
+    double requests_per_s, latency_ms, utilization, cpu_milli, wanted_cpu_milli;
+    int32_t replicas, wanted_replicas; /* -1: unknown */
+    bool changes; /* something is decided, from what the target asks for now: */
+    int32_t from_replicas, to_replicas;
+    double to_cpu_milli;
+    const struct api_condition_value *fallback;
+};
+void story_begin(struct entry *entry);
+void story_end(struct entry *entry);
+void story_add(struct entry *entry, const struct story_round *round);
+void story_event(struct entry *entry, bool warning, const char *reason, const char *message);
 /* keep.c: where live.c keeps policies; as in struct world. */
 void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void *arg);
 void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
@@ -229,6 +267,10 @@ void harvest_gave(struct entry *entry, const struct recommendation *proposed, do
 void publish(struct entry *entry, struct api_status *status);
 /* history.c */
 void history_ask(struct controller *controller);
+/* dashboard.c */
+struct dashboard *dashboard_new(struct controller *controller, uv_loop_t *loop);
+void dashboard_free(struct dashboard *dashboard);                  /* NULL: nothing */
+void dashboard_gone(struct dashboard *dashboard, const char *key); /* an MPA is; NULL: nothing */
 /* report.c */
 void report_start(struct controller *controller);
 void report_stop(struct controller *controller);

@@ -416,3 +416,57 @@ bool learning_state(const struct entry *e, struct learning_state *out)
     };
     return true;
 }
+
+/* A policy that nobody looks for a better one of: it is said why. */
+static bool tell_fixed(const struct entry *e, struct learning_told *out)
+{
+    const struct recommend_policy *policy = e->controller->options.policy;
+    if (!e->seat.recommender || !e->seat.recommender->use || !policy)
+        return false;
+    out->state = "general";
+    out->policy = "general policy";
+    out->sha256 = recommend_policy_sha256(policy);
+    snprintf(out->message, sizeof(out->message), "%s",
+             !e->controller->learner ? "nothing is learned here"
+                                     : "nothing is learned of it: that needs recommender ppo and "
+                                       "a latency goal without a query of its own");
+    return true;
+}
+
+static const char *state_of(const struct learning *l)
+{
+    enum learn_stage stage = learn_course_stage(l->course);
+    return stage == LEARN_BEGIN              ? "bootstrapping"
+           : stage == LEARN_AGAIN            ? "retraining"
+           : l->search                       ? "learning"
+           : learn_course_has_own(l->course) ? "own"
+                                             : "general";
+}
+
+bool learning_tell(const struct entry *e, struct learning_told *out)
+{
+    const struct learning *l = e->learning;
+    *out = (struct learning_told){.progress = NAN};
+    if (!l)
+        return tell_fixed(e, out);
+    const struct recommend_policy *policy = learn_course_policy(l->course);
+    out->state = state_of(l);
+    if (l->search)
+        out->progress = learner_progress(l->search);
+    if (policy) {
+        out->policy = learn_course_has_own(l->course) ? "a policy of its own" : "general policy";
+        out->sha256 = recommend_policy_sha256(policy);
+    }
+    if (!learning_holds_back(e, out->message, sizeof(out->message)))
+        snprintf(out->message, sizeof(out->message), "%s",
+                 learn_course_stage(l->course) == LEARN_WATCH
+                     ? "too little is known of its load to learn from"
+                 : l->search ? "something better is looked for"
+                             : "");
+    return true;
+}
+
+double learning_earned(const struct entry *e)
+{
+    return e->learning ? learn_course_earned(e->learning->course) : NAN;
+}

@@ -1,8 +1,10 @@
-/* What is served: /metrics for Prometheus, /healthz and /readyz for the kubelet. */
+/* What is served: /metrics for Prometheus, /healthz and /readyz for the kubelet, and the dashboard.
+ */
 #include "entry.h"
 #include "serve.h"
 
 #include <stdio.h>
+#include <string.h>
 
 PRINTF_LIKE(3, 4)
 static void say(struct serve_answer *out, unsigned status, const char *fmt, ...)
@@ -62,12 +64,29 @@ static void answer_ready(void *arg, struct serve_answer *out)
 /* --- serving --------------------------------------------------------------------------------- */
 int controller_serve(struct controller *c, uv_loop_t *loop, const char *listen, struct error *err)
 {
-    static const struct serve_route routes[] = {
-        {"/metrics", answer_metrics}, {"/healthz", answer_health}, {"/readyz", answer_ready}};
-    c->serve = serve_start(
-        loop,
-        &(struct serve_options){
-            .listen = listen, .routes = routes, .route_count = ARRAY_LEN(routes), .arg = c},
-        err);
+    static const struct serve_route routes[] = {{.path = "/metrics", .answer = answer_metrics},
+                                                {.path = "/healthz", .answer = answer_health},
+                                                {.path = "/readyz", .answer = answer_ready}};
+    size_t count = ARRAY_LEN(routes);
+    memcpy(c->routes, routes, sizeof(routes));
+    if (c->timeline) {
+        memcpy(c->routes + count, dashboard_routes, sizeof(dashboard_routes));
+        count += DASHBOARD_ROUTES;
+        c->dashboard = dashboard_new(c, loop);
+    }
+    c->serve =
+        serve_start(loop,
+                    &(struct serve_options){
+                        .listen = listen, .routes = c->routes, .route_count = count, .arg = c},
+                    err);
+    if (!c->serve) {
+        dashboard_free(c->dashboard);
+        c->dashboard = NULL;
+    }
     return c->serve ? 0 : -1;
+}
+
+int controller_port(const struct controller *c)
+{
+    return serve_port(c->serve);
 }

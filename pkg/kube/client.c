@@ -390,7 +390,7 @@ struct kube_call *kube_call_start(struct kube *kube, const struct kube_call_spec
 
 void kube_send(struct kube *kube, const struct kube_request *request)
 {
-    struct kube_call_spec spec = {.request = *request};
+    struct kube_call_spec spec = {.request = *request, .urgent = request->at_once};
     kube_call_start(kube, &spec);
 }
 

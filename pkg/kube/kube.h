@@ -95,6 +95,7 @@ struct kube_request {
     const char *path;   /* "/api/v1/namespaces/x/pods/y/resize", with query if any */
     const json_t *body; /* read before kube_send returns; NULL: none */
     int64_t timeout_ms; /* 0: 15 s, counted from when it is sent */
+    bool at_once;       /* it writes nothing: it waits for no other, and is not sent again */
     kube_done on_done;  /* called exactly once, never before kube_send has returned */
     void *arg;
 };

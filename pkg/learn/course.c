@@ -51,6 +51,7 @@ struct learn_course {
     float pattern[PATTERN_FEATURES];
     double watched_s;   /* since when it is learned; */
     bool sealed;        /* since then it is judged */
+    double earned;      /* in the last interval */
     uint64_t restraint; /* bit i: the proposal i intervals ago was held back; the lowest 40 */
     char why[160];
 };
@@ -73,6 +74,7 @@ struct learn_course *learn_course_new(const struct learn_rules *rules,
 {
     struct learn_course *c = xcalloc(1, sizeof(*c));
     c->rules = *rules;
+    c->earned = NAN;
     c->inputs = rl_inputs_new(PATTERN_FEATURES, BLOCK, PATTERNS, 1, err);
     if (!c->inputs || rl_drift_init(&c->rewards, &rules->drift, err) < 0 ||
         rl_drift_init(&c->demand, &rules->drift, err) < 0) {
@@ -120,6 +122,11 @@ const struct recommend_policy *learn_course_policy(const struct learn_course *c)
 bool learn_course_has_own(const struct learn_course *c)
 {
     return c->own != NULL;
+}
+
+double learn_course_earned(const struct learn_course *c)
+{
+    return c->earned;
 }
 
 const char *learn_course_why(const struct learn_course *c)
@@ -274,6 +281,7 @@ enum learn_news learn_course_see(struct learn_course *c, const struct observatio
                                  struct learn_last last)
 {
     struct record_interval i = recommend_record_add(c->record, seen);
+    c->earned = i.earned;
     if (c->stage == LEARN_BEGIN && seen->now_s - c->began_s > c->rules.patience_s)
         c->stage = LEARN_WATCH;
     if (!last.by_policy || c->stage == LEARN_BEGIN || c->stage == LEARN_AGAIN)

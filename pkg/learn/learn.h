@@ -75,6 +75,8 @@ struct learn_last { /* the decision before */
 enum learn_news learn_course_see(struct learn_course *course, const struct observation *seen,
                                  struct learn_last last);
 const char *learn_course_why(const struct learn_course *course); /* of the last news */
+/* What the last interval's decision earned (recommend/record.h); NaN: cannot be said. */
+double learn_course_earned(const struct learn_course *course);
 
 /* Whether something is to be learned now, and no search is under way: the caller then begins one
  * and says how it ended. */
