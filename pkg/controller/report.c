@@ -189,6 +189,13 @@ static void tell_searches(void *arg, struct metrics_family *f)
         metrics_set(f, (double)learner_waiting(c->learner), NULL);
 }
 
+static void tell_dashboard(void *arg, struct metrics_family *f)
+{
+    const struct controller *c = arg;
+    if (c->timeline)
+        metrics_set(f, (double)timeline_bytes(c->timeline), NULL);
+}
+
 static void tell_queue(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
@@ -224,6 +231,10 @@ static const struct report_gauge own[] = {
      {0}},
 };
 
+static const struct report_gauge of_dashboard[] = {
+    {NAME("dashboard_bytes"), "Memory of what the dashboard keeps.", tell_dashboard, {0}},
+};
+
 static const struct report_gauge of_kube[] = {
     {NAME("kube_write_queue_length"), "Writes that wait for their turn.", tell_queue, {0}},
     {NAME("pods_cached"), "Pods in the cache.", tell_pods, {0}},
@@ -247,6 +258,8 @@ void report_start(struct controller *c)
 {
     c->report.metrics = metrics_new(NAME("metrics_dropped_total"));
     report_gauges(c, own, ARRAY_LEN(own));
+    if (c->timeline)
+        report_gauges(c, of_dashboard, ARRAY_LEN(of_dashboard));
     if (c->live)
         report_gauges(c, of_kube, ARRAY_LEN(of_kube));
     register_counters(c);

@@ -99,7 +99,7 @@ def test_every_option_of_the_controller_can_be_set():
     args = {re.match(r"--([a-z-]+)", a)[1] for auth in ("basic", "bearer") for a in pod_of(
         "-f", ALL, "--set", f"metrics.service.enabled=true,prometheus.auth.type={auth}")["containers"][0]["args"]}
     assert options - args == {"kubeconfig", "context", "leader-elect", "identity", "version", "help",
-                              "simulate", "simulate-duration", "simulate-speed", "simulate-seed"}
+                              "simulate", "simulate-duration", "simulate-speed", "simulate-seed", "simulate-stay"}
     assert args <= options
 
 
@@ -123,6 +123,17 @@ def test_the_role_is_that_of_the_plain_manifest():
     scoped = render("--set", "rbac.scope=namespaced,watchNamespaces={a,b}")
     assert not of_kind(scoped, "ClusterRole") and not of_kind(scoped, "ClusterRoleBinding")
     assert sorted(o["metadata"]["namespace"] for o in of_kind(scoped, "Role")) == ["a", "b", "default"]
+
+
+def test_the_dashboard_has_its_rights_only_where_it_is_served():
+    def told(*argv):
+        objects = render(*argv)
+        reviews = {r for _, _, r, _, _ in rights(objects) if r.endswith("reviews")}
+        args = of_kind(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["args"]
+        return reviews, [a for a in args if a.startswith("--dashboard=")]
+    assert told() == ({"tokenreviews", "subjectaccessreviews"}, ["--dashboard=kubernetes"])
+    assert told("--set", "dashboard.enabled=false") == (set(), ["--dashboard=off"])
+    assert told("--set", "rbac.scope=namespaced,watchNamespaces={a}") == (set(), ["--dashboard=off"])
 
 
 def test_the_resource_is_that_of_crds():
@@ -191,6 +202,7 @@ REFUSED = [
     ("prometheusRule.alerts.apiErrors.ratio=5", "/prometheusRule/alerts/apiErrors/ratio"),
     ("prometheusRule.disabled={Down}", "/prometheusRule/disabled/0"),
     ("grafanaDashboard.labels.a=1", "/grafanaDashboard/labels/a"),
+    ("dashboard.enabled=yes please", "/dashboard/enabled"),
     ("replicas=2", "additional properties 'replicas' not allowed"),
     ("rbac.scope=namespaced", "watchNamespaces must name the namespaces"),
     ("prometheus.auth.type=bearer", "prometheus.auth.secretName must name a Secret"),

@@ -20,9 +20,10 @@ SAMPLE = re.compile(r'^([a-z_][a-z0-9_]*)(?:\{(.*)\})? ([^ ]+)$')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"(?:,|$)')
 
 
-def page(path, port=PORT, method="GET"):
+def page(path, port=PORT, method="GET", bearer=None):
     """Status, headers and text; status 0 while nothing listens."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method)
+    headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", method=method, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=5) as answer:
             return answer.status, answer.headers, answer.read().decode()
@@ -141,7 +142,7 @@ def test_ready_when_synced_and_alive_before():
 
 def test_only_what_is_there_to_read():
     with Controller("pages", LISTEN):
-        assert page("/")[0] == page("/metrics/")[0] == page("/debug")[0] == 404
+        assert page("/metrics/")[0] == page("/debug")[0] == page("/index.html")[0] == 404
         status, headers, _ = page("/metrics", method="POST")
         assert status == 405 and headers["Allow"] == "GET, HEAD"
         status, headers, text = page("/metrics", method="HEAD")

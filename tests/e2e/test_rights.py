@@ -7,8 +7,9 @@ import time
 import pytest
 import yaml
 
-from harness import Controller, ROOT, FUNCTION, apply, kubectl, listing, wait
+from harness import Controller, ROOT, FUNCTION, apply, kubectl, listing, token, wait
 from test_chart import REFUSAL, make_namespace, of_kind, render
+from test_metrics import LISTEN, page
 from test_modes import others_crds  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -83,6 +84,7 @@ class Scene:
         wait("pods run", lambda: len(self.sizes()) == 3, 60)
 
     def turn_over(self):
+        page("/api/v1/mpas", bearer=token())  # someone looks at the dashboard
         self.turn = 1 - self.turn
         count, cpu = SIZES[self.turn]
         status = {"desiredReplicas": count, "recommendation": {"containerRecommendations": [
@@ -115,7 +117,7 @@ def scene(real_pods, others_crds):  # noqa: F811
 
 def controller():
     kubectl("delete", "lease", "--all", "-n", SYSTEM)
-    made = Controller("rights", "--interval=1s", "--resize-cooldown=0s", "--lease-name=" + ACCOUNT,
+    made = Controller("rights", "--interval=1s", "--resize-cooldown=0s", "--lease-name=" + ACCOUNT, LISTEN,
                       account=(ACCOUNT, SYSTEM))
     made.log_file.unlink(missing_ok=True)
     return made.launch()

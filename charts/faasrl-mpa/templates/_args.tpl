@@ -3,6 +3,7 @@
 {{- $v := .Values -}}
 - --listen=:{{ $v.metrics.port }}
 - --per-mpa-metrics={{ $v.metrics.perMpa }}
+- --dashboard={{ ternary "kubernetes" "off" (eq (include "mpa.dashboard" .) "true") }}
 - --lease-name={{ include "mpa.fullname" . }}
 - --lease-namespace={{ .Release.Namespace }}
 {{- range $v.watchNamespaces }}

@@ -49,6 +49,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/* The last word on what the controller may do in the namespaces that it follows. */}}
+{{/* Not empty where the dashboard is served: what it asks the API server about is cluster-wide. */}}
+{{- define "mpa.dashboard" -}}
+{{- if and .Values.dashboard.enabled (eq .Values.rbac.scope "cluster") }}true{{ end -}}
+{{- end -}}
+
 {{- define "mpa.rules" -}}
 # what it is asked for, and what it answers
 - apiGroups: [autoscaling.faasrl.io]
@@ -84,6 +89,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
+{{- if include "mpa.dashboard" . }}
+# who may see the dashboard
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
 {{- if .Values.rbac.knative }}
 # Knative: where traffic goes, and its autoscaler's bounds
 - apiGroups: [serving.knative.dev]
