@@ -203,10 +203,11 @@ static bool landed(struct auth_ask *ask, const struct kube_response *response)
         finish(ask, NULL);
         return false;
     }
+    bool failed = response->error.code != ERROR_NONE;
     ask->auth->under_way--;
-    if (response->error.code != ERROR_NONE)
+    if (failed)
         fail(ask, &response->error);
-    return response->error.code == ERROR_NONE;
+    return !failed;
 }
 
 static void on_access(void *arg, const struct kube_response *response)

@@ -242,13 +242,13 @@ static bool is_loopback(const char *host)
 /* The one who asks is told only once his rights are known. */
 static void review(struct question *q)
 {
+    static const struct auth_verdict everybody = {.status = 200};
+    static const struct auth_verdict elsewhere = {
+        403, NULL, "this one is open: ask for it by 127.0.0.1 or localhost"};
     struct dashboard *d = q->dashboard;
-    bool here = is_loopback(serve_header(q->request, "Host"));
     if (!d->auth) {
-        on_verdict(q,
-                   here ? &(struct auth_verdict){.status = 200}
-                        : &(struct auth_verdict){
-                              403, NULL, "this one is open: ask for it by 127.0.0.1 or localhost"});
+        bool here = is_loopback(serve_header(q->request, "Host"));
+        on_verdict(q, here ? &everybody : &elsewhere);
         return;
     }
     serve_on_gone(q->request, on_question_gone, q);

@@ -4,17 +4,17 @@
 #include <string.h>
 
 /* Joined from pkg/controller/page by make; NUL-terminated. */
-extern const char page_begin[], page_end[];
+extern const char page_text[];
 __asm__(".pushsection .rodata\n"
-        ".global page_begin, page_end\n"
-        "page_begin: .incbin \"build/page/index.html\"\n"
-        "page_end: .byte 0\n"
+        ".global page_text\n"
+        "page_text: .incbin \"build/page/index.html\"\n"
+        ".byte 0\n"
         ".popsection\n");
 
 const char *page_html(size_t *len)
 {
-    *len = (size_t)(page_end - page_begin);
-    return page_begin;
+    *len = strlen(page_text);
+    return page_text;
 }
 
 /* " 'sha256-…'" of each element of this name. */
