@@ -99,6 +99,13 @@ $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
 
+# The dashboard: one file of its sources and uPlot, whose version is held by its hash. All builds share it.
+PAGE  := build/page/index.html
+UPLOT := uplot 1.6.32 sha512-KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw==
+$(PAGE): $(wildcard pkg/controller/page/*) tools/page tools/need-npm
+	@echo "  PAGE  $@"
+	@uplot=$$(tools/need-npm $(UPLOT)) && tools/page --uplot "$$uplot" --out $@
+
 # In the PATH, it is kubectl mpa.
 $(BUILD)/kubectl-mpa $(BUILD)/kubectl_complete-mpa: $(BUILD)/mpactl
 	@ln -sf mpactl $@
