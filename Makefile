@@ -46,6 +46,7 @@ DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
 DEPS_LINT  := clang clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_REPORT := python3-pytest python3-yaml chromium fonts-dejavu-core groff-base man-db
+DEPS_DASHBOARD := python3-venv chromium fonts-dejavu-core
 DEPS_PYTHON := gcc python3-venv
 DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus
 
@@ -72,6 +73,7 @@ $(eval $(call need,lint,$(DEPS_LINT)))
 $(eval $(call need,e2e,$(DEPS_E2E)))
 $(eval $(call need,python,$(DEPS_PYTHON)))
 $(eval $(call need,report,$(DEPS_REPORT)))
+$(eval $(call need,dashboard,$(DEPS_DASHBOARD)))
 
 $(BUILD)/obj/%.o: %.c | $(BUILD)/.need-build
 	@mkdir -p $(@D)
@@ -219,6 +221,15 @@ $(BUILD)/sim-walk: $(BUILD)/obj/tests/python/walk.o $(LIB)
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)
 python-test: $(VENV)/.ready $(BUILD)/sim-walk ## test the Gymnasium and PettingZoo binding (packages from PyPI)
 	@$(VENV)/bin/python -m pytest -q -p no:cacheprovider tests/python $(PYTEST)
+
+# The dashboard in a real browser: with a server that can be made to fail, and with the controller's simulated cluster.
+AXE            := axe-core 4.14.0 sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==
+DASHBOARD_VENV := build/venv-dashboard
+.PHONY: dashboard-test
+dashboard-test: all $(PAGE) | $(BUILD)/.need-dashboard ## the dashboard in a real browser (packages from PyPI and npm)
+	@PYTHON=$(PYTHON) tools/venv $(DASHBOARD_VENV) pytest==9.2.0 playwright==1.65.2
+	@axe=$$(tools/need-npm $(AXE)) && CONTROLLER=$(CONTROLLER) MPACTL=$(MPACTL) AXE="$$axe/axe.min.js" \
+	    $(DASHBOARD_VENV)/bin/python -B -m pytest -q -p no:cacheprovider tests/dashboard $(PYTEST)
 
 lint: | $(BUILD)/.need-build $(BUILD)/.need-unit $(BUILD)/.need-lint ## clang-format, clang-tidy, cppcheck, shellcheck
 	@tools/lint

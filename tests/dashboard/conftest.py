@@ -1,0 +1,115 @@
+"""A real browser, with fakes of the controller to look at. What goes wrong in a page fails its test."""
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
+from fake import Fake, Server  # noqa: E402
+
+OUT = Path("build/dashboard")
+AXE = Path(os.environ.get("AXE", "axe.min.js"))
+FLAGS = ["--disable-background-networking", "--disable-component-update", "--force-color-profile=srgb"]
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    with sync_playwright() as playwright:
+        root = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*FLAGS, *root])
+        yield browser
+        browser.close()
+
+
+class Visitor:
+    """Opens pages, and keeps what they complained of and whom they asked."""
+
+    def __init__(self, chromium):
+        self.chromium, self.contexts, self.troubles, self.hosts, self.allowed = chromium, [], [], {}, []
+
+    def open(self, url, hash="", width=1360, height=900, dark=False, wait=".view", still=False):
+        context = self.chromium.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light",
+                                            has_touch=width < 600, reduced_motion="reduce" if still else "no-preference",
+                                            timezone_id="UTC", locale="en-GB")
+        self.contexts.append(context)
+        context.set_default_timeout(15000)
+        page = context.new_page()
+        page.on("console", lambda m: self.troubles.append(m.text) if m.type in ("error", "warning") else None)
+        page.on("pageerror", lambda e: self.troubles.append(str(e)))
+        page.on("request", lambda r: self.hosts.setdefault(r.url.split("/")[2] if "//" in r.url else "", r.url))
+        page.goto(url + hash)
+        page.wait_for_selector(wait)
+        self.host = url.split("/")[2]
+        return page
+
+    def allow(self, pattern):
+        """The browser itself complains of every answer that is an error."""
+        self.allowed.append(pattern)
+
+    def end(self):
+        for context in self.contexts:
+            context.close()
+        left = [t for t in self.troubles if not any(re.search(a, t) for a in self.allowed)]
+        assert left == []
+        others = {h: u for h, u in self.hosts.items() if h != self.host and not u.startswith(("data:", "blob:"))}
+        assert others == {}, "nobody else is asked for anything"
+
+
+@pytest.fixture
+def visit(chromium):
+    visitor = Visitor(chromium)
+    yield visitor
+    visitor.end()
+
+
+@pytest.fixture
+def serve():
+    """serve(count=…, token=…): a Fake that is served; .server has its address."""
+    servers = []
+
+    def start(**options):
+        fake = Fake(**options)
+        fake.server = Server(fake)
+        servers.append(fake.server)
+        return fake
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def fake(serve):
+    return serve(count=12)
+
+
+ROWS = ".grid-space .grid-row:not([hidden])"
+
+
+def names(page):
+    """Of the rows in the page, from top to bottom."""
+    return page.evaluate("""() => [...document.querySelectorAll('.grid-space .grid-row:not([hidden])')]
+        .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map(r => r.querySelector('.name a').textContent.replace(' / ', '/'))""")
+
+
+def column(page, name):
+    return page.evaluate("""name => [...document.querySelectorAll('.grid-space .grid-row:not([hidden])')]
+        .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map(r => r.querySelector('.' + name).innerText)""", name)
+
+
+def until(page, script):
+    """The page's policy forbids to have scripts polled in it."""
+    end = time.monotonic() + 15
+    while not page.evaluate(script):
+        assert time.monotonic() < end, script
+        page.wait_for_timeout(20)
+
+
+def axe(page):
+    """What the accessibility checker finds."""
+    page.evaluate(AXE.read_text() + ";0")
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(v["id"], [n["html"][:200] + " " + n.get("failureSummary", "") for n in v["nodes"]][:4]) for v in found["violations"]]
