@@ -225,11 +225,13 @@ python-test: $(VENV)/.ready $(BUILD)/sim-walk ## test the Gymnasium and PettingZ
 # The dashboard in a real browser: with a server that can be made to fail, and with the controller's simulated cluster.
 AXE            := axe-core 4.14.0 sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==
 DASHBOARD_VENV := build/venv-dashboard
-.PHONY: dashboard-test
+.PHONY: dashboard-test dashboard-images
 dashboard-test: all $(PAGE) | $(BUILD)/.need-dashboard ## the dashboard in a real browser (packages from PyPI and npm)
-	@PYTHON=$(PYTHON) tools/venv $(DASHBOARD_VENV) pytest==9.2.0 playwright==1.65.2
+	@PYTHON=$(PYTHON) tools/venv $(DASHBOARD_VENV) pytest==9.2.0 playwright==1.65.2 pillow==13.0.0
 	@axe=$$(tools/need-npm $(AXE)) && CONTROLLER=$(CONTROLLER) MPACTL=$(MPACTL) AXE="$$axe/axe.min.js" \
 	    $(DASHBOARD_VENV)/bin/python -B -m pytest -q -p no:cacheprovider tests/dashboard $(PYTEST)
+dashboard-images: ## renew the pictures of the dashboard in docs/images
+	@DASHBOARD_IMAGES=docs/images $(MAKE) --no-print-directory dashboard-test PYTEST="-k picture"
 
 lint: | $(BUILD)/.need-build $(BUILD)/.need-unit $(BUILD)/.need-lint ## clang-format, clang-tidy, cppcheck, shellcheck
 	@tools/lint
