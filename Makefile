@@ -95,8 +95,6 @@ $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/obj/%.o,$(
 # The template is a part of the program, and so is the dashboard's page, which all builds share.
 $(BUILD)/obj/cmd/mpactl/report.o: cmd/mpactl/report.html
 $(BUILD)/obj/pkg/controller/page.o: build/page/index.html
-build/page/index.html: pkg/controller/page/index.html
-	@mkdir -p $(@D) && cp $< $@.$$$$ && mv $@.$$$$ $@
 $(PROGRAMS:%=$(BUILD)/%): $(BUILD)/%: $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
