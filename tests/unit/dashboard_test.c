@@ -406,6 +406,7 @@ static void test_too_many_streams(void **state)
     cleanup_json json_t *error = get(s, "/api/v1/stream", 503);
     assert_non_null(strstr(json_str(json_object_get(error, "error")), "32 streams"));
     cleanup_json json_t *list = get(s, "/api/v1/mpas", 200); /* others are answered */
+    assert_int_equal(json_array_size(json_object_get(list, "items")), 1);
     client_close(&all[0]);
     uint64_t until_ns = uv_hrtime() + (uint64_t)PATIENCE * 1000000;
     for (bool open = false; !open;) { /* its place is free as soon as it is missed */
