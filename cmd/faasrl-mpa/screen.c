@@ -56,7 +56,7 @@ static void wipe_clock(struct screen *s)
 /* --- rows ------------------------------------------------------------------------------------ */
 /* Columns beside the reason. */
 #define ROW       "%-10s  %-10s  %-4s  %-11s  %-8s  %-6s  %s%-7s%s  %-6s  %-5s  %-6s  "
-#define ROW_WIDTH 91
+#define ROW_WIDTH 93
 
 static void print_header(struct screen *s)
 {
