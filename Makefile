@@ -129,7 +129,7 @@ run: ## show the main job: the controller on a simulated cluster, a day in half 
 	@$(MAKE) --no-print-directory -j"$$(nproc)" $(BUILD)/faasrl-mpa >/dev/null
 	@$(BUILD)/faasrl-mpa --simulate $(RUN)
 recording: $(BUILD)/faasrl-mpa ## record make run, into docs/images/run.svg (half a minute)
-	@tools/recording --out docs/images/run.svg --title "make run" -- $(BUILD)/faasrl-mpa --simulate --listen=off
+	@tools/recording --columns 158 --out docs/images/run.svg --title "make run" -- $(BUILD)/faasrl-mpa --simulate --listen=off
 demo: all $(FUNCTION) $(LOAD) cluster-up ## the same with real pods: scale a function on the local cluster, watched live
 	@tests/demo
 

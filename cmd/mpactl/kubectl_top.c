@@ -105,6 +105,7 @@ static void print_table(const json_t *mpas, const struct plugin_options *o)
                                          "CORES",     "USED",  "REQ/S",   "LATENCY",  "GOAL",
                                          "OF GOAL",   "READY", "DECIDED", "REASON",   NULL};
     static const char *const none[] = {NULL};
+    static const char align[] = "lllrrrrrrrrlrl";
     bool all = o->all_namespaces;
     size_t n = json_array_size(mpas);
     cleanup_free json_t **sorted = xcalloc(n + 1, sizeof(*sorted));
@@ -112,7 +113,7 @@ static void print_table(const json_t *mpas, const struct plugin_options *o)
         sorted[i] = json_array_get(mpas, i);
     qsort_r(sorted, n, sizeof(*sorted), compare, (void *)(uintptr_t)o->sort_by);
     struct table t;
-    table_begin(&t, &"lllrrrrrrrrlrl"[!all], o->no_headers ? none : titles + !all);
+    table_begin(&t, align + !all, o->no_headers ? none : titles + !all);
     for (size_t i = 0; i < n; i++)
         add_row(&t, sorted[i], o, reason_width(o));
     table_end(&t, "");
