@@ -80,7 +80,7 @@ static void print_past(const json_t *past, const char *output)
 {
     size_t i;
     const json_t *item;
-    if (output && strcmp(output, "wide") != 0 && strcmp(output, "name") != 0) {
+    if (output && strcmp(output, "wide") != 0) {
         cleanup_free char *text =
             strcmp(output, "yaml") == 0 ? yaml_from_json(past) : json_dumps(past, JSON_INDENT(4));
         printf("%s%s", text, strcmp(output, "json") == 0 ? "\n" : "");
@@ -119,6 +119,10 @@ int plugin_history(const struct plugin_options *o)
     if (o->names.count != 1) {
         mpactl_error("history: %s: give the name of one MPA",
                      o->names.count ? "more than one name" : "no name");
+        return EXIT_USAGE;
+    }
+    if (o->output && strcmp(o->output, "name") == 0) {
+        mpactl_error("history: --output: what happened has no names: json, yaml or wide");
         return EXIT_USAGE;
     }
     int result = cluster_open(&c, o, &err) == 0 ? tell(&c, o, &err) : -1;

@@ -85,6 +85,7 @@ def test_top_sorts_by_figures(server):
     del server.mpas["default", "web"]["status"]
     assert rows(run(server, "top", "--sort-by", "latency"))[-1] == "web"  # without a figure: the last
     assert run(server, "top", "-A").splitlines()[4].split()[:2] == ["other", "far"]
+    assert run(server, "top", "-o", "json") == run(server, "list", "-o", "json")
 
 
 def test_top_follows_changes(server, tmp_path):
@@ -186,6 +187,9 @@ def test_credentials_and_choices(server, tmp_path):
     (["top", "--watch=perhaps"], 2, "neither true nor false"),
     (["list", "-n"], 2, "-n needs a value"),
     (["pause"], 2, "--all"),
+    (["top", "-w", "-o", "json"], 2, "leave out --output=json"),
+    (["history", "web", "-o", "name"], 2, "json, yaml or wide"),
+    (["history", "web", "jobs"], 2, "more than one name"),
     (["simulate"], 2, "-f"),
     (["completion", "csh"], 2, "bash, zsh or fish"),
     (["list", "--request-timeout", "soon"], 2, "--request-timeout"),
