@@ -40,7 +40,7 @@ TESTS    := $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/*_test.c)))
 FUNCTION := $(BUILD)/function.tar
 LOAD     := $(BUILD)/load
 
-DEPS_BUILD := gcc make pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev libyaml-dev \
+DEPS_BUILD := gcc make python3 pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev libyaml-dev \
               libssl-dev libmicrohttpd-dev
 DEPS_UNIT  := libcmocka-dev
 DEPS_CLANG := clang libclang-rt-14-dev
