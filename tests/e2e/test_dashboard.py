@@ -1,4 +1,5 @@
 """The dashboard's interface on a real cluster: who may see it, what it tells, and that nobody can hold it up."""
+import contextlib
 import http.client
 import json
 import socket
@@ -62,6 +63,7 @@ class Stream:
     def __init__(self, bearer, query=""):
         self.connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=30)
         self.connection.request("GET", f"/api/v1/stream{query}", headers={"Authorization": f"Bearer {bearer}"})
+        self.socket = self.connection.sock  # which the answer takes over
         self.answer = self.connection.getresponse()
         self.status, self.events, self.ended = self.answer.status, [], False
         threading.Thread(target=self.read, daemon=True).start()
@@ -86,7 +88,9 @@ class Stream:
         return [key for kind, data, _ in self.events if kind == "mpas" for key in data["gone"]]
 
     def close(self):
-        self.connection.sock and self.connection.sock.close()
+        """Also where a thread is reading, which closing alone would wait for."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.connection.close()
 
 
