@@ -2,6 +2,7 @@
  * cannot be carried over is told on stderr and above each MPA. */
 #include "convert.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -334,7 +335,7 @@ static int check_options(const struct convert_options *o, const struct args_list
         return error_set(err, ERROR_INVALID, "no file: name one with -f");
     if (o->latency && duration_parse(o->latency, &us, err) < 0)
         return error_prefix(err, "--latency");
-    if (o->replicas != (int64_t)o->replicas)
+    if (o->replicas != floor(o->replicas))
         return error_set(err, ERROR_INVALID, "--replicas: must be a whole number");
     return 0;
 }

@@ -10,7 +10,7 @@ static char *place_of(const struct convert_source *s, const char *path)
     return xasprintf("%s:%zu", s->file, yaml_line(s->text, s->len, s->document, whole));
 }
 
-static char *format(const char *fmt, va_list args)
+PRINTF_LIKE(1, 0) static char *format(const char *fmt, va_list args)
 {
     char *text = NULL;
     return vasprintf(&text, fmt, args) < 0 ? xstrdup("") : text;
