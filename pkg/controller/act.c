@@ -85,19 +85,28 @@ static bool starts(const struct entry *e, const struct kube_pod *pod)
            kube_pod_starts(pod, (int64_t)e->mpa.spec.boost.duration_s * 1000);
 }
 
-/* What most pods have of a container; of two halves one. Some may have got what others did not. */
+static int64_t cpu_in_force(const struct entry *e, const struct kube_pod *pod, size_t container)
+{
+    bool counts = container < pod->container_count && !starts(e, pod);
+    return counts ? pod->containers[container].actual_requests.cpu_milli : KUBE_ABSENT;
+}
+
+/* What most pods have of a container, the larger of two that as many have: some may have got what
+ * others did not. */
 static int64_t common_cpu(const struct entry *e, const struct kube_pod *const *pods, size_t count,
                           size_t container)
 {
     int64_t common = KUBE_ABSENT;
-    size_t votes = 0;
+    size_t most = 0;
     for (size_t p = 0; p < count; p++) {
-        if (container >= pods[p]->container_count || starts(e, pods[p]))
-            continue;
-        int64_t has = pods[p]->containers[container].actual_requests.cpu_milli;
-        if (votes == 0)
+        int64_t has = cpu_in_force(e, pods[p], container);
+        size_t alike = 0;
+        for (size_t i = 0; i < count && has != KUBE_ABSENT; i++)
+            alike += cpu_in_force(e, pods[i], container) == has;
+        if (alike > most || (alike == most && has > common)) {
             common = has;
-        votes = common == has ? votes + 1 : votes - 1;
+            most = alike;
+        }
     }
     return common;
 }

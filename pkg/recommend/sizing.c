@@ -17,7 +17,6 @@
 #define FAR         1.5  /* and how it goes on */
 #define STABLE      0.95 /* of a replica's CPU in use, at most */
 #define TRIMMED     0.8  /* the same where the model is corrected downwards */
-#define WAITING     0.1  /* of the others may be late, where the goal cannot be kept */
 #define HOPELESS    0.1  /* of the allowed late requests, beyond those that no CPU can help */
 #define LEAST_MILLI 5.0
 #define MOST_MILLI  1e6 /* of a replica: no machine has more */
@@ -100,14 +99,11 @@ static double place_of(double rate, size_t *point)
 }
 
 /* --- one replica ----------------------------------------------------------------------------- */
-/* Requests that are late even alone on the largest replica cannot be planned away. Where they are
- * more than is allowed no number of replicas keeps the goal, and a crowd of them would be waste. */
+/* Requests that are late even alone on the largest replica cannot be planned away. */
 static double planned_late(const struct sizing_task *t)
 {
     struct queue_load alone = load_of(t, 0);
     double hopeless = recommend_queue_late(&alone, t->size.max / 1000);
-    if (hopeless > t->allowed)
-        return hopeless + (1 - hopeless) * WAITING;
     return fmax(t->allowed * t->late, hopeless + t->allowed * HOPELESS);
 }
 

@@ -322,18 +322,25 @@ static bool scale(struct subject *s)
     return true;
 }
 
-/* What most of them have; of two halves one. */
+static bool has_size(const struct cluster_replica *r)
+{
+    return r->phase == CLUSTER_STARTING || r->phase == CLUSTER_READY;
+}
+
+/* What most of them have, the larger of two that as many have. */
 static double common_request(const struct subject *s, size_t count)
 {
-    double common = NAN;
-    size_t votes = 0;
-    for (size_t i = 0; i < count; i++) {
-        double has = s->replicas[i].request_milli;
-        if (s->replicas[i].phase == CLUSTER_DRAINING || s->replicas[i].phase == CLUSTER_UNSCHEDULED)
-            continue;
-        if (votes == 0)
-            common = has;
-        votes = common == has ? votes + 1 : votes - 1;
+    const struct cluster_replica *r = s->replicas;
+    double common = 0;
+    size_t most = 0;
+    for (size_t p = 0; p < count; p++) {
+        size_t alike = 0;
+        for (size_t i = 0; i < count && has_size(&r[p]); i++)
+            alike += has_size(&r[i]) && r[i].request_milli == r[p].request_milli;
+        if (alike > most || (alike == most && alike && r[p].request_milli > common)) {
+            common = r[p].request_milli;
+            most = alike;
+        }
     }
     return common;
 }
