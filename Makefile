@@ -192,7 +192,7 @@ $(BUILD)/fuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(LIB)
 # The controller that the end-to-end tests run; the sanitized one finds more.
 CONTROLLER ?= build/faasrl-mpa
 e2e: all image $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
-	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -p no:cacheprovider tests/e2e $(PYTEST)
+	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -o cache_dir=$(abspath build/e2e/pytest) tests/e2e $(PYTEST)
 
 # Likewise the mpactl whose simulations and report are looked at.
 MPACTL ?= build/mpactl
