@@ -79,7 +79,7 @@ def test_files_that_are_named_are_there(page):
 
 # Of kubectl, helm and others.
 FOREIGN = {"--set", "--server-side", "--take-ownership", "--reset-then-reuse-values", "--force-conflicts", "--previous",
-           "--logdir"}
+           "--logdir", "--manifest", "--archive"}
 
 
 def options():
