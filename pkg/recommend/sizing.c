@@ -159,9 +159,10 @@ double recommend_sizing_milli(struct sizing *s, double rate, double factor)
     size_t point;
     const struct pod_size *size = &s->task.size;
     double part = place_of(rate, &point);
+    double plain = milli_of(milli_at(s, point), milli_at(s, point + 1), part);
+    double milli = factor * plain;
     if (factor > 1 && factor * milli_of(milli_at(s, 0), 0, 0) > size->max)
-        factor = 1;
-    double milli = factor * milli_of(milli_at(s, point), milli_at(s, point + 1), part);
+        milli = fmax(fmin(milli, size->max), plain);
     milli = fmax(milli, rate * s->task.mean_s * 1000 / (factor < 1 ? TRIMMED : STABLE));
     return milli > size->max * (1 + SLACK) ? INFINITY : clamp(milli, size->min, size->max);
 }

@@ -573,6 +573,27 @@ static void what_was_hard_to_get_is_held(void **state)
     scene_free(given);
 }
 
+/* Late requests ask for more than a node lets a pod have: it keeps all of that, and does not plan
+ * as if none were late. */
+static void what_a_node_lets_it_have_is_kept_while_it_is_too_little(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    work_for(s, 0.4, 60, 1800);
+    s->seen.containers[0].max[CPU] = 300;
+    for (int i = 0; i < 20; i++) {
+        scene_pods(s, 1);
+        scene_cpu(s, 300, 10);
+        scene_load(s, 0.4, 0.01, 150);
+        s->seen.late_share = 0.5;
+        assert_int_equal(scene_ask(s), 0);
+        s->seen.now_s += INTERVAL_S;
+    }
+    if (!(scene_target(s) >= 300))
+        fail_msg("%gm: %s", scene_target(s), s->out.reason);
+    scene_free(s);
+}
+
 /* Pods of which some have more than others say nothing of either: late requests are not the model's
  * fault, nor are they large ones. */
 static void uneven_pods_teach_nothing(void **state)
@@ -690,6 +711,7 @@ int main(void)
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
         cmocka_unit_test(what_was_hard_to_get_is_held),
+        cmocka_unit_test(what_a_node_lets_it_have_is_kept_while_it_is_too_little),
         cmocka_unit_test(uneven_pods_teach_nothing),
         cmocka_unit_test(a_timers_bursts_are_foreseen),
         cmocka_unit_test(what_is_worked_off_is_no_peak),
