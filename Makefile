@@ -202,7 +202,7 @@ report-test: all | $(BUILD)/.need-report ## mpactl simulate and compare, and the
 .PHONY: alerts-test rules docs-test
 docs-test: all | $(BUILD)/.need-e2e ## links of the documentation, what it names, and what it says to do; needs no cluster
 	@$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/docs $(PYTEST)
-alerts-test: all | $(BUILD)/.need-e2e ## metrics of a running controller, alerts and the Grafana dashboard; needs no cluster
+alerts-test: all | $(BUILD)/.need-e2e ## metrics of a running controller, its queries, alerts and the Grafana dashboard; needs no cluster
 	@CONTROLLER=$(CONTROLLER) MPACTL=$(MPACTL) $(PYTHON) -B -m pytest -q -p no:cacheprovider tests/alerts $(PYTEST)
 rules: | $(BUILD)/.need-e2e ## renew deploy/prometheus-rules.yaml from the chart
 	@$(PYTHON) -B tests/alerts/chart.py

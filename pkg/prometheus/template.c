@@ -42,13 +42,14 @@ static const struct {
                                      "(last_over_time(container_memory_working_set_bytes" CONTAINERS
                                      "[$window]))"},
     /* Of Knative 1.19 and newer, then of the versions before, whose buckets are milliseconds. Both
-     * count the time in queue-proxy's own queue. One that was never asked has no histogram yet, but
-     * tells that it is there, by a series whose rate is 0: no request, not a missing series. */
+     * count the time in queue-proxy's own queue; revision_app_request_latencies does not. One that
+     * was never asked has no histogram yet, but tells that it is there, by a series whose rate is
+     * 0: no request, not a missing series. */
     [PROM_PROXY_BUCKETS] =
         {"proxy",
          "sum by (namespace, pod, le) (rate(http_server_request_duration_seconds"
          "_bucket{namespace=~\"$namespaces\"}[$window])) or sum by (namespace, "
-         "pod, le, unit) (label_replace(rate(revision_app_request_latencies_bucket"
+         "pod, le, unit) (label_replace(rate(revision_request_latencies_bucket"
          "{namespace=~\"$namespaces\"}[$window]), \"unit\", \"ms\", \"\", \"\")) or "
          "label_replace(max by (namespace, pod) (rate(target_info{namespace=~"
          "\"$namespaces\",kn_revision_name!=\"\"}[$window])), \"le\", \"+Inf\", \"\", \"\")"},

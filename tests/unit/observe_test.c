@@ -11,8 +11,8 @@ struct script {
     struct fake fake;
     struct prom *prom;
     struct observe *observe;
-    const char *latency, *cpu, *throttled, *memory, *own,
-        *actions; /* "result" of each; NULL: 503 */
+    const char *latency, *cpu, *throttled, *memory, *own, *actions,
+        *proxies; /* "result" of each; NULL: 503 */
     int queries;
     bool collected;
     struct api_mpa mpa;
@@ -29,6 +29,7 @@ static void on_request(void *arg, const struct fake_request *r)
     s->queries++;
     const char *result = strstr(r->body, "own_metric")                ? s->own
                          : strstr(r->body, "openwhisk_action")        ? s->actions
+                         : strstr(r->body, "revision_request")        ? s->proxies
                          : strstr(r->body, "_bucket")                 ? s->latency
                          : strstr(r->body, "throttled")               ? s->throttled
                          : strstr(r->body, "cpu_usage_seconds_total") ? s->cpu
@@ -518,6 +519,43 @@ static void test_actions_that_mpas_name_are_known(void **state)
     stop(s);
 }
 
+/* --- Knative: what its queue-proxies measure -----------------------------------------------------
+ */
+#define OLDER(pod, le, rate)                                                                       \
+    "{\"metric\":{\"namespace\":\"ns\",\"pod\":\"" pod "\",\"le\":\"" le                           \
+    "\",\"unit\":\"ms\"},\"value\":[1,\"" rate "\"]}"
+
+/* Half of 20 requests/s are within 0.1 s in each pod; that of the older version tells milliseconds.
+ * What the containers themselves tell does not count: the wait before is not in it. */
+static void test_latency_of_knative_in_the_units_of_each_version(void **state)
+{
+    static const struct kube_resource services = {KUBE_KNATIVE, "Service", "/apis/" KUBE_KNATIVE,
+                                                  "services"};
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    add_pod(s, "b", ready);
+    s->workload.resource = &services;
+    s->cpu = CPU_OF("a", "0.1");
+    s->latency = BUCKET("a", "0.005", "9") "," BUCKET("a", "+Inf", "9");
+    s->proxies = BUCKET("a", "0.1", "5") "," BUCKET("a", "0.2", "10") "," BUCKET(
+        "a", "+Inf", "10") "," OLDER("b", "100", "5") "," OLDER("b", "200",
+                                                                "10") "," OLDER("b", "+Inf", "10");
+    observe_want_proxies(s->observe);
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->queries, 5);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_KNOWN);
+    assert_true(fabs(s->view.seen.latency_ms - 100) < 1e-6);
+    assert_true(fabs(s->view.seen.requests_per_s - 20) < 1e-9);
+
+    s->proxies = NULL;
+    observe_want_proxies(s->observe);
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "503"));
+    stop(s);
+}
+
 static void test_a_bad_template_is_refused_at_start(void **state)
 {
     struct observe_options options = {.templates = {"rate($windwo)"}, .window_s = 30};
@@ -544,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_latency_of_an_action),
         cmocka_unit_test(test_actions_with_pods_of_the_same_names),
         cmocka_unit_test(test_actions_that_mpas_name_are_known),
+        cmocka_unit_test(test_latency_of_knative_in_the_units_of_each_version),
         cmocka_unit_test(test_a_bad_template_is_refused_at_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
