@@ -15,7 +15,7 @@ struct scene {
     struct controller *controller;
     struct object objects[8];
     const char *held; /* by the activator */
-    char log[8192];   /* of what is written */
+    char log[32768];  /* of what is written */
     bool refuse;
 };
 
@@ -30,15 +30,18 @@ struct scene {
             "v1','kind':'Service','name':'" target                                                 \
             "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{'minReplicas':2,"  \
             "'maxReplicas':5}},'policy':{" policy "}}}"
-#define SERVICE(name, mark, annotations)                                                           \
+#define SPLIT_SERVICE(name, mark, annotations, traffic)                                            \
     "{" META(name, ",'annotations':{" mark                                                         \
                    "}") ",'spec':{'template':{'metadata':{'annotations':{" annotations             \
-                        "}}}},'status':{'latestReadyRevisionName':'" name "-1'}}"
-#define REVISION(name) "{" META(name, "") "}"
+                        "}}}},'status':{'latestReadyRevisionName':'" name                          \
+                        "-1','traffic':[" traffic "]}}"
+#define SERVICE(name, mark, annotations) SPLIT_SERVICE(name, mark, annotations, "")
+#define SHARE(revision, percent)         "{'revisionName':'" revision "','percent':" percent "}"
+#define REVISION(name)                   "{" META(name, "") "}"
 #define SCALER(name, annotations, status)                                                          \
     "{" META(name, BY("u-" name) ",'annotations':{" annotations                                    \
                                  "}") ",'spec':{'protocolType':'http1','scaleTargetRef':{'kind':'" \
-                                      "Deployment','name':'d'}},"                                  \
+                                      "Deployment','name':'d-" name "'}},"                         \
                                       "'status':{" status "}}"
 #define OURS  "'autoscaling.knative.dev/class':'mpa.faasrl.io'"
 #define OWNED "'autoscaling.faasrl.io/owned':'true'"
@@ -46,7 +49,7 @@ struct scene {
     "'desiredScale':0,'actualScale':0,'conditions':[{'type':'Active','status':'False',"            \
     "'lastTransitionTime':'2026-01-01T00:00:00Z'},{'type':'ScaleTargetInitialized','status':"      \
     "'True'}]"
-#define DEPLOYMENT "{" META("d", BY("u-f-1")) ",'spec':{'replicas':0}}"
+#define DEPLOYMENT(revision) "{" META("d-" revision, BY("u-" revision)) ",'spec':{'replicas':0}}"
 #define CLASS_PATCH(mark, class)                                                                   \
     "{'metadata':{'annotations':{'autoscaling.faasrl.io/owned':" mark "}},'spec':{'template':"     \
     "{'metadata':{'annotations':" class "}}}}"
@@ -192,11 +195,12 @@ static void sleep_in(struct scene *w)
     w->objects[1] = (struct object){"/services?", SERVICE("f", OWNED, OURS)};
     w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
     w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", OURS, ASLEEP)};
-    w->objects[4] = (struct object){"/deployments?", DEPLOYMENT};
+    w->objects[4] = (struct object){"/deployments?", DEPLOYMENT("f-1")};
 }
 
-#define HOLDS                                                                                      \
-    "kn_revision_request_concurrency{k8s_namespace_name=\"s\",kn_revision_name=\"f-1\"} 1\n"
+#define HOLDS(revision)                                                                            \
+    "kn_revision_request_concurrency{k8s_namespace_name=\"s\",kn_revision_name=\"" revision        \
+    "\"} 1\n"
 
 static void who_sleeps_wakes_for_a_request_to_the_least(void **state)
 {
@@ -206,10 +210,34 @@ static void who_sleeps_wakes_for_a_request_to_the_least(void **state)
     fake_run_until(&w->fake, wrote(w, "/serverlessservices", "'mode':'Proxy'"));
     int64_t began_ms = clock_mono_ms();
     fake_run_until(&w->fake, clock_mono_ms() - began_ms > 1500);
-    assert_false(wrote(w, "/deployments/d/scale", ""));
-    w->held = HOLDS;
-    fake_run_until(&w->fake, wrote(w, "/deployments/d/scale", "{'spec':{'replicas':2}}"));
+    assert_false(wrote(w, "/deployments/d-f-1/scale", ""));
+    w->held = HOLDS("f-1");
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
     fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1/status", "'desiredScale':2"));
+}
+
+/* The least is two replicas: of three quarters that is two, rounded up, and of the rest one. One
+ * without any request sleeps on, whatever its share. */
+static void each_revision_of_a_split_wakes_to_its_share(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->objects[1] = (struct object){
+        "/services?",
+        SPLIT_SERVICE("f", OWNED, OURS,
+                      SHARE("f-1", "75") "," SHARE("f-2", "20") "," SHARE("f-3", "5"))};
+    w->objects[2] =
+        (struct object){"/revisions?", REVISION("f-1") "," REVISION("f-2") "," REVISION("f-3")};
+    w->objects[3] = (struct object){"/podautoscalers?",
+                                    SCALER("f-1", OURS, ASLEEP) "," SCALER(
+                                        "f-2", OURS, ASLEEP) "," SCALER("f-3", OURS, ASLEEP)};
+    w->objects[4] = (struct object){"/deployments?",
+                                    DEPLOYMENT("f-1") "," DEPLOYMENT("f-2") "," DEPLOYMENT("f-3")};
+    w->held = HOLDS("f-1") HOLDS("f-2");
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-2/scale", "{'spec':{'replicas':1}}"));
+    assert_false(wrote(w, "/deployments/d-f-3/scale", ""));
 }
 
 static void one_without_an_mpa_wakes_too(void **state)
@@ -217,9 +245,9 @@ static void one_without_an_mpa_wakes_too(void **state)
     struct scene *w = *state;
     sleep_in(w);
     w->objects[0] = (struct object){"multidimpodautoscalers", MPA("g", "")};
-    w->held = HOLDS;
+    w->held = HOLDS("f-1");
     start(w);
-    fake_run_until(&w->fake, wrote(w, "/deployments/d/scale", "{'spec':{'replicas':1}}"));
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':1}}"));
 }
 
 static void a_refusal_is_an_event(void **state)
@@ -240,6 +268,7 @@ int main(void)
         TEST(what_an_author_has_set_stays),
         TEST(a_class_of_ours_goes_with_its_mpa),
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
+        TEST(each_revision_of_a_split_wakes_to_its_share),
         TEST(one_without_an_mpa_wakes_too),
         TEST(a_refusal_is_an_event),
     };
