@@ -1,11 +1,13 @@
 """What the cluster does not let the controller do: each time a condition gives the reason, an event tells it, and the
 pods stay as they are. A node that can never give a size is in test_trouble.py, what can be no target in test_targets.py."""
+import contextlib
 import json
 import re
 
 import pytest
 import yaml
 
+import webhook
 from harness import (Controller, EXAMPLE, FUNCTION, ROOT, apply, condition_is, cpu_requests, deploy_function, events,
                      kubectl, listing, mpa, replicas, restarts, wait)
 from test_targets import autoscaler, recommend
@@ -100,39 +102,65 @@ def test_a_node_that_is_full_at_present(namespace):
 
 
 # --- admission --------------------------------------------------------------------------------------
-@pytest.fixture
-def denied(namespace):
-    """Nobody may resize pods of the namespace, or scale its Deployments."""
-    name = f"{namespace}-deny"
-    rules = [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["pods/resize"]},
-             {"apiGroups": ["apps"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["deployments/scale"]}]
-    where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name},
-              "spec": {"matchConstraints": {"resourceRules": rules, "namespaceSelector": where},
-                       "validations": [{"expression": "false", "message": "not before the audit is over"}]}}
-    binding = {"apiVersion": policy["apiVersion"], "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
-               "spec": {"policyName": name, "validationActions": ["Deny"]}}
+WHY = "not before the audit is over"
+ADMISSION = "admissionregistration.k8s.io/v1"
+RULES = [{"apiGroups": [""], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["pods/resize"]},
+         {"apiGroups": ["apps"], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": ["deployments/scale"]}]
+
+
+def of_namespace(namespace):
+    return {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+
+
+@contextlib.contextmanager
+def admission_policy(namespace, _):
+    policy = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": f"{namespace}-deny"},
+              "spec": {"matchConstraints": {"resourceRules": RULES, "namespaceSelector": of_namespace(namespace)},
+                       "validations": [{"expression": "false", "message": WHY}]}}
+    binding = {"apiVersion": ADMISSION, "kind": "ValidatingAdmissionPolicyBinding", "metadata": policy["metadata"],
+               "spec": {"policyName": f"{namespace}-deny", "validationActions": ["Deny"]}}
     kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([policy, binding]))
-    yield name
-    kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", name, "--ignore-not-found")
+    yield lambda: kubectl("delete", "validatingadmissionpolicybinding", f"{namespace}-deny")
+    kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", f"{namespace}-deny",
+            "--ignore-not-found")
+
+
+@contextlib.contextmanager
+def admission_webhook(namespace, directory):
+    with webhook.denying(directory, WHY) as (server, client):
+        configuration = {
+            "apiVersion": ADMISSION, "kind": "ValidatingWebhookConfiguration", "metadata": {"name": f"{namespace}-deny"},
+            "webhooks": [{"name": "deny.e2e.example.com", "clientConfig": client, "rules": RULES, "sideEffects": "None",
+                          "admissionReviewVersions": ["v1"], "namespaceSelector": of_namespace(namespace)}]}
+        kubectl("apply", "-f", "-", stdin=yaml.safe_dump(configuration))
+        yield lambda: kubectl("delete", "validatingwebhookconfiguration", f"{namespace}-deny")
+        kubectl("delete", "validatingwebhookconfiguration", f"{namespace}-deny", "--ignore-not-found")
+        assert {"pods/resize", "deployments/scale"} <= set(server.asked)
+
+
+@pytest.fixture(params=[admission_policy, admission_webhook], ids=["policy", "webhook"])
+def denied(request, namespace, tmp_path):
+    """Nobody may resize pods of the namespace, or scale its Deployments; until what is given is called."""
+    with request.param(namespace, tmp_path) as allow:
+        yield allow
 
 
 def scaling_is_denied(namespace):
     return kubectl("scale", "deployment/primes", "--replicas=2", "--dry-run=server", "-n", namespace, check=False).returncode
 
 
-def test_an_admission_policy_that_denies(namespace, denied):
+def test_admission_that_denies(namespace, denied):
     deploy_function(namespace)
-    wait("the policy counts", lambda: scaling_is_denied(namespace), 20)
+    wait("the denial counts", lambda: scaling_is_denied(namespace), 20)
     with following(namespace, "denied"):
         apply(autoscaler(*TARGET), namespace)
         wait("it is followed", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
         recommend(namespace, 2, "300m")
-        said(namespace, "ResizePending", "True", "Refused", "not before the audit is over", "ResizeRefused")
-        said(namespace, "AbleToScale", "False", "FailedUpdateScale", "not before the audit is over", "FailedRescale")
-        assert condition_is(namespace, "Ready", "False", "FailedUpdateScale")
+        said(namespace, "ResizePending", "True", "Refused", WHY, "ResizeRefused")
+        said(namespace, "AbleToScale", "False", "FailedUpdateScale", WHY, "FailedRescale")
+        wait("it is not ready", lambda: condition_is(namespace, "Ready", "False", "FailedUpdateScale"), 10)
         assert replicas(namespace) == 1 and cpu_requests(namespace) == [200]
-        kubectl("delete", "validatingadmissionpolicybinding", denied)
+        denied()
         wait("it scales", lambda: replicas(namespace) == 2, 20)
         wait("and says so", lambda: condition_is(namespace, "AbleToScale", "True"), 10)
 

@@ -10,10 +10,14 @@ static const double bounds[] = {.005, .01, .025, .05, .075, .1, .25, .5, .75, 1,
 
 enum { BOUND_COUNT = sizeof(bounds) / sizeof(*bounds) };
 
-struct series {
-    char labels[4 * MOST_NAME];
+struct histogram {
     unsigned long buckets[BOUND_COUNT + 1]; /* the last one has no bound */
     double sum;
+};
+
+struct series {
+    char labels[4 * MOST_NAME];
+    struct histogram duration, wait;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,17 +40,17 @@ static struct series *series_of(const char *labels)
     return &series[series_count++];
 }
 
-static void observe(struct series *s, double seconds)
+static void observe(struct histogram *h, double seconds)
 {
     size_t bucket = 0;
     while (bucket < BOUND_COUNT && seconds > bounds[bucket])
         bucket++;
-    s->buckets[bucket]++;
-    s->sum += seconds;
+    h->buckets[bucket]++;
+    h->sum += seconds;
 }
 
 bool events_activation(const char *namespace_, const char *initiator, const char *action,
-                       double seconds)
+                       double seconds, double wait_s)
 {
     char labels[4 * MOST_NAME];
     if (!is_plain(namespace_) || !is_plain(initiator) || !is_plain(action))
@@ -55,34 +59,43 @@ bool events_activation(const char *namespace_, const char *initiator, const char
              initiator, action);
     pthread_mutex_lock(&lock);
     struct series *s = series_of(labels);
-    if (s)
-        observe(s, seconds);
+    if (s) {
+        observe(&s->duration, seconds);
+        observe(&s->wait, wait_s);
+    }
     pthread_mutex_unlock(&lock);
     return s != NULL;
 }
 
-static void render(FILE *out, const struct series *s)
+static void render(FILE *out, const char *name, const char *labels, const struct histogram *h)
 {
-    static const char name[] = "openwhisk_action_duration_seconds";
     unsigned long count = 0;
     for (size_t i = 0; i < BOUND_COUNT; i++) {
-        count += s->buckets[i];
-        fprintf(out, "%s_bucket{%s,le=\"%g\"} %lu\n", name, s->labels, bounds[i], count);
+        count += h->buckets[i];
+        fprintf(out, "%s_bucket{%s,le=\"%g\"} %lu\n", name, labels, bounds[i], count);
     }
-    count += s->buckets[BOUND_COUNT];
-    fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %lu\n", name, s->labels, count);
-    fprintf(out, "%s_sum{%s} %.9g\n", name, s->labels, s->sum);
-    fprintf(out, "%s_count{%s} %lu\n", name, s->labels, count);
+    count += h->buckets[BOUND_COUNT];
+    fprintf(out, "%s_bucket{%s,le=\"+Inf\"} %lu\n", name, labels, count);
+    fprintf(out, "%s_sum{%s} %.9g\n", name, labels, h->sum);
+    fprintf(out, "%s_count{%s} %lu\n", name, labels, count);
+}
+
+static void render_all(FILE *out, bool waits)
+{
+    const char *name =
+        waits ? "openwhisk_action_waitTime_seconds" : "openwhisk_action_duration_seconds";
+    fprintf(out, "# HELP %s Time that activations %s.\n# TYPE %s histogram\n", name,
+            waits ? "waited" : "took", name);
+    for (size_t i = 0; i < series_count; i++)
+        render(out, name, series[i].labels, waits ? &series[i].wait : &series[i].duration);
 }
 
 void events_render(FILE *out)
 {
     pthread_mutex_lock(&lock);
-    if (series_count > 0)
-        fputs("# HELP openwhisk_action_duration_seconds Time that activations took.\n"
-              "# TYPE openwhisk_action_duration_seconds histogram\n",
-              out);
-    for (size_t i = 0; i < series_count; i++)
-        render(out, &series[i]);
+    if (series_count > 0) {
+        render_all(out, false);
+        render_all(out, true);
+    }
     pthread_mutex_unlock(&lock);
 }

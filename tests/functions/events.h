@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* action is the package and the name, "pkg/hello". False when it cannot be kept. */
+/* action is the package and the name, "pkg/hello"; wait_s is before it ran. False when it cannot be
+ * kept. */
 bool events_activation(const char *namespace_, const char *initiator, const char *action,
-                       double seconds);
+                       double seconds, double wait_s);
 void events_render(FILE *out);
 
 #endif

@@ -208,9 +208,9 @@ static void activations_are_told_to_prometheus(void **state)
     char *text = NULL;
     size_t length;
     (void)state;
-    assert_true(events_activation("guest", "me", "pkg/hello", 0.03));
-    assert_true(events_activation("guest", "me", "pkg/hello", 20));
-    assert_false(events_activation("a\"b", "me", "hello", 1));
+    assert_true(events_activation("guest", "me", "pkg/hello", 0.03, 0));
+    assert_true(events_activation("guest", "me", "pkg/hello", 20, 2));
+    assert_false(events_activation("a\"b", "me", "hello", 1, 0));
     FILE *out = open_memstream(&text, &length);
     events_render(out);
     fclose(out);
@@ -222,6 +222,9 @@ static void activations_are_told_to_prometheus(void **state)
     assert_non_null(
         strstr(text, "openwhisk_action_duration_seconds_bucket" SERIES ",le=\"+Inf\"} 2\n"));
     assert_non_null(strstr(text, "openwhisk_action_duration_seconds_count" SERIES "} 2\n"));
+    assert_non_null(
+        strstr(text, "openwhisk_action_waitTime_seconds_bucket" SERIES ",le=\"0.005\"} 1\n"));
+    assert_non_null(strstr(text, "openwhisk_action_waitTime_seconds_sum" SERIES "} 2\n"));
     free(text);
 }
 

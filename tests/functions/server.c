@@ -187,14 +187,21 @@ static const char *argument(struct MHD_Connection *connection, const char *name)
     return text != NULL ? text : "";
 }
 
-static enum MHD_Result take_event(struct MHD_Connection *connection)
+static bool read_seconds(const char *text, double *out)
 {
     char *end;
-    const char *text = argument(connection, "seconds");
-    double seconds = strtod(text, &end);
-    if (*text == '\0' || *end != '\0' || !(seconds >= 0) ||
+    *out = strtod(text, &end);
+    return *text != '\0' && *end == '\0' && *out >= 0;
+}
+
+static enum MHD_Result take_event(struct MHD_Connection *connection)
+{
+    const char *waited = argument(connection, "wait");
+    double seconds, wait_s = 0;
+    if (!read_seconds(argument(connection, "seconds"), &seconds) ||
+        (*waited && !read_seconds(waited, &wait_s)) ||
         !events_activation(argument(connection, "namespace"), argument(connection, "initiator"),
-                           argument(connection, "action"), seconds))
+                           argument(connection, "action"), seconds, wait_s))
         return send_text(connection, MHD_HTTP_BAD_REQUEST, "no such activation can be\n");
     return send_text(connection, MHD_HTTP_OK, "ok\n");
 }
