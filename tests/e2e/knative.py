@@ -52,6 +52,19 @@ def pods_of(namespace, revision):
             if "deletionTimestamp" not in p["metadata"]]
 
 
+def proxies_of(pod_spec):
+    return [c["resources"] for c in pod_spec["containers"] if c["name"] == "queue-proxy"]
+
+
+def check_left_alone(audit, namespace, revision):
+    """Each queue-proxy has what Knative gave it, and pods were resized, never ended or written otherwise."""
+    made = proxies_of(get("deployment", f"{revision}-deployment", namespace)["spec"]["template"]["spec"])
+    assert len(made) == 1
+    for pod in pods_of(namespace, revision):
+        assert proxies_of(pod["spec"]) == made
+    assert {w for w in audit.writes(namespace) if w[1].startswith("pods")} <= {("patch", "pods/resize")}
+
+
 def address_of(namespace, revision):
     return get("service", revision, namespace)["spec"]["clusterIP"]
 

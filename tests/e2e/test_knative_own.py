@@ -8,7 +8,7 @@ import time
 import pytest
 
 import knative
-from harness import Controller, condition_is, events, get, kubectl, new_namespace, wait
+from harness import Audit, Controller, condition_is, events, get, kubectl, new_namespace, wait
 
 CLASS, OWNED = "autoscaling.knative.dev/class", "autoscaling.faasrl.io/owned"
 OURS = "mpa.faasrl.io"
@@ -29,9 +29,9 @@ def function(with_knative):
             kubectl("delete", "mpa", "--all", "-n", namespace)
 
 
-def make_autoscaler(namespace, way="Own", mode="Auto"):
+def make_autoscaler(namespace, **spec):
     made = copy.deepcopy(knative.AUTOSCALER)
-    made["spec"]["policy"] = {"updateMode": mode, "knative": way}
+    made["spec"].update(spec, policy={"updateMode": "Auto", "knative": "Own"})
     kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(made))
 
 
@@ -97,6 +97,7 @@ class Request(threading.Thread):
 
 def test_load_is_followed(function):
     namespace, revision, _ = function
+    audit = Audit()
     assert service_of(namespace)["metadata"]["annotations"][OWNED] == "true"
     assert any(reason == "Owned" for reason, _ in events(namespace))
     wait("all traffic is its", lambda: knative.traffic_of(namespace) == {revision: 100}, 30)
@@ -112,6 +113,7 @@ def test_load_is_followed(function):
         kubectl("scale", "deployment", f"{revision}-deployment", "-n", namespace, "--replicas=1")
         wait("a foreign scale is set right", lambda: replicas_of(namespace, revision) >= 2, 5, every=0.1)
         assert replicas_of(namespace, revision) <= 3, "the author's max-scale"
+        knative.check_left_alone(audit, namespace, revision)
     assert {cpu for cpu, _ in containers(namespace, revision, "queue-proxy").values()} == proxy
     for name in ("queue-proxy", "user-container"):
         assert all(restarts == 0 for _, restarts in containers(namespace, revision, name).values())
@@ -146,6 +148,27 @@ def test_zero_and_back(function):
     with knative.load(namespace, revision, "5@15s"):
         wait("a request brings it back", lambda: mode_of(namespace, revision) == "Serve", 15)
     assert {p["metadata"]["name"] for p in knative.pods_of(namespace, revision)} == pods, "none was ended"
+
+
+def test_each_revision_of_a_split_gets_its_share(with_knative):
+    """Somebody else decides on four replicas, as in test_knative_steer.py; a few requests say that it is not idle."""
+    with new_namespace() as namespace, Controller("own-split"):
+        knative.make_service(namespace, knative.QUICK_TO_ZERO)
+        make_autoscaler(namespace, recommenders=[{"name": "the-test"}])
+        old = wait("a Revision of our class is ready", lambda: ready_of_class(namespace, OURS), 60)
+        new = knative.make_service(namespace, knative.QUICK_TO_ZERO, labels={"release": "2"}, traffic=[
+            {"revisionName": old, "percent": 75}, {"latestRevision": True, "percent": 25}])
+        assert class_of(namespace, new) == OURS
+        wait("the traffic is split", lambda: knative.traffic_of(namespace) == {old: 75, new: 25}, 30)
+        with knative.load(namespace, old, "3@120s", "/primes?n=1000"), \
+                knative.load(namespace, new, "1@120s", "/primes?n=1000"):
+            wait("both are awake", lambda: all(mode_of(namespace, r) == "Serve" for r in (old, new)), 40)
+            kubectl("patch", "mpa", "primes", "-n", namespace, "--subresource=status", "--type=merge", "-p",
+                    json.dumps({"status": {"desiredReplicas": 4}}))
+            wait("three of four are for three quarters, and one for the rest",
+                 lambda: [replicas_of(namespace, r) for r in (old, new)] == [3, 1], 40)
+            kubectl("scale", "deployment", f"{old}-deployment", "-n", namespace, "--replicas=1")
+            wait("a foreign scale is set right", lambda: replicas_of(namespace, old) == 3, 5, every=0.1)
 
 
 def test_a_new_revision_and_handing_back(function):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import knative
-from harness import Controller, condition_is, events, kubectl, new_namespace, wait
+from harness import Audit, Controller, condition_is, events, kubectl, new_namespace, wait
 
 MIN, MAX = "autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale"
 STEERED = "autoscaling.faasrl.io/steered"
@@ -32,6 +32,18 @@ def make_autoscaler(namespace, **spec):
     kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(made))
 
 
+SOMEBODY = [{"name": "the-test"}]  # recommends, so that nothing waits for load
+
+
+def recommend(namespace, replicas=None, cpu=None):
+    status = {"desiredReplicas": replicas} if replicas else {}
+    if cpu:
+        status["recommendation"] = {"containerRecommendations": [
+            {"containerName": "user-container", "target": {"cpu": cpu}}]}
+    kubectl("patch", "mpa", "primes", "-n", namespace, "--subresource=status", "--type=merge", "-p",
+            json.dumps({"status": status}))
+
+
 def bounds(namespace, revision):
     annotations = knative.autoscaler_of(namespace, revision)["metadata"].get("annotations", {})
     return annotations.get(MIN), annotations.get(MAX), annotations.get(STEERED)
@@ -54,6 +66,7 @@ def restarted(namespace, revision):
 
 def test_load_zero_and_back(function):
     namespace, revision = function
+    audit = Audit()
     wait("what nobody has asked is not held", lambda: not knative.pods_of(namespace, revision), 60)
     assert knative.ask(namespace, revision)[0] == 200
     proxy = cpu_of(namespace, revision, "queue-proxy")
@@ -65,6 +78,7 @@ def test_load_zero_and_back(function):
         # Somebody else's bound is seen and set right.
         kubectl("annotate", "podautoscaler", revision, "-n", namespace, "--overwrite", f"{MIN}=1")
         wait("the floor is ours again", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 30)
+        knative.check_left_alone(audit, namespace, revision)
     assert cpu_of(namespace, revision, "queue-proxy") == proxy
     assert restarted(namespace, revision) == []
     assert any(reason == "SuccessfulRescale" for reason, _ in events(namespace))
@@ -103,10 +117,9 @@ def test_each_revision_of_a_split_gets_its_share(with_knative):
         wait("the traffic is split", lambda: knative.traffic_of(namespace) == {old: 75, new: 25}, 30)
         with knative.load(namespace, old, "3@120s", "/primes?n=1000"), \
                 knative.load(namespace, new, "1@120s", "/primes?n=1000"):
-            make_autoscaler(namespace, recommenders=[{"name": "the-test"}])
+            make_autoscaler(namespace, recommenders=SOMEBODY)
             wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
-            kubectl("patch", "mpa", "primes", "-n", namespace, "--subresource=status", "--type=merge", "-p",
-                    json.dumps({"status": {"desiredReplicas": 4}}))
+            recommend(namespace, replicas=4)
             wait("three of four are for three quarters", lambda: bounds(namespace, old) == ("3", "4", "true"), 30)
             wait("the fourth is for the rest", lambda: bounds(namespace, new) == ("1", "4", "true"), 10)
             wait("pods follow", lambda: [len(knative.pods_of(namespace, r)) for r in (old, new)] == [3, 1], 40)
@@ -114,6 +127,41 @@ def test_each_revision_of_a_split_gets_its_share(with_knative):
                 {"latestRevision": True, "percent": 100}])
             wait("all of them are for all of it", lambda: bounds(namespace, new) == ("4", "4", "true"), 30)
             assert bounds(namespace, old) == (None, None, None)
+
+
+@pytest.mark.parametrize("way", ["Steer", "Own"])
+def test_a_new_revision_begins_with_what_was_decided(with_knative, way):
+    """Nothing is asked of it, nor of the one before, so that nothing can have been decided anew. With Own a Revision of
+    our class follows the first; the last one is of it, too."""
+    with new_namespace() as namespace, Controller("knative-new"):
+        first = knative.make_service(namespace)
+        make_autoscaler(namespace, recommenders=SOMEBODY, policy={"updateMode": "Auto", "knative": way})
+        wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
+        if way == "Own":
+            wait("one of our class is ready", lambda: knative.ready_revision(namespace) not in (first, None), 60)
+        recommend(namespace, cpu="300m")
+        old = knative.ready_revision(namespace)
+        wait("its pod is resized", lambda: cpu_of(namespace, old, "user-container") == {"300m"}, 30)
+        new = knative.make_service(namespace, labels={"release": "2"})
+        assert new != old
+        wait("so is the new one's", lambda: cpu_of(namespace, new, "user-container") == {"300m"}, 30)
+        assert restarted(namespace, new) == []
+
+
+@pytest.mark.parametrize("kind", ["Configuration", "Revision"])
+def test_other_kinds_are_targets(with_knative, kind):
+    with new_namespace() as namespace, Controller("knative-kinds"):
+        revision = knative.make_service(namespace, knative.QUICK_TO_ZERO)
+        target = {"apiVersion": "serving.knative.dev/v1", "kind": kind,
+                  "name": revision if kind == "Revision" else "primes"}
+        with knative.load(namespace, revision, "3@120s", "/primes?n=1000"):
+            make_autoscaler(namespace, recommenders=SOMEBODY, scaleTargetRef=target)
+            wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
+            recommend(namespace, replicas=2, cpu="300m")
+            wait("it has its floor", lambda: bounds(namespace, revision) == ("2", "4", "true"), 30)
+            wait("its pods are resized", lambda: cpu_of(namespace, revision, "user-container") == {"300m"}, 60)
+            kubectl("delete", "mpa", "primes", "-n", namespace)
+            wait("all is handed back", lambda: bounds(namespace, revision) == (None, None, None), 20)
 
 
 def test_another_class_and_a_missing_service_are_told(with_knative):

@@ -128,7 +128,7 @@ def test_missing_rights_are_told(namespace, pools):
         said = wait("it says that it may not", lambda: condition_is(
             namespace, "AbleToScale", "False", "FailedGetScale"), 30)
         assert "pools cannot be watched" in said["message"] and "forbidden" in said["message"]
-        assert any(reason == "FailedGetScale" for reason, _ in events(namespace))
+        wait("an event says so", lambda: any(r == "FailedGetScale" for r, _ in events(namespace)), 10)
 
 
 @pytest.mark.parametrize("api_version, kind, says", [
