@@ -104,10 +104,11 @@ class Invoker:
         assert (status, answer) == (200, {"ok": True})
         return made
 
-    def tell(self, action, seconds):
+    def tell(self, action, seconds, wait=0):
+        """Of an activation: what it took, and how long it had waited for a pod."""
         namespace, path = action.split("/", 1)
         query = urllib.parse.urlencode({"namespace": namespace, "initiator": namespace, "action": path,
-                                        "seconds": seconds})
+                                        "seconds": seconds, "wait": wait})
         assert send(f"{self.events}/event?{query}")[0] == 200
 
     def run(self, address, action, n):
@@ -141,3 +142,24 @@ class Calls:
         self.ended.set()
         for thread in self.threads:
             thread.join(timeout=40)
+
+
+class Waiting:
+    """Activations that are only told of, five a second, each after a wait of `wait_s`."""
+
+    def __init__(self, invoker, action, wait_s):
+        self.invoker, self.action, self.wait_s = invoker, action, wait_s
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.tell, daemon=True)
+
+    def tell(self):
+        while not self.ended.wait(0.2):
+            self.invoker.tell(self.action, 0.01, self.wait_s)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.ended.set()
+        self.thread.join(timeout=40)

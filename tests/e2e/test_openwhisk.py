@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from harness import (Audit, Controller, ROOT, apply, condition_is, events, get, kubectl, listing, mpa, run, wait)
-from openwhisk import Calls, Invoker, pod_name, start_user_events
+from openwhisk import Calls, Invoker, Waiting, pod_name, start_user_events
 
 pytestmark = pytest.mark.usefixtures("real_pods")
 
@@ -86,7 +86,8 @@ def test_an_action_gets_the_cpu_it_needs(namespace, whisk):
         for name in busy:
             wait("CPU is set in place", lambda: cpu(namespace, name) == ("400m", "400m"), 120)
         status = mpa(namespace, "hello")["status"]
-        assert status["lastDecision"]["observation"]["requestsPerSecond"] > 0  # as user-events has it
+        seen = status["lastDecision"]["observation"]  # as user-events has it
+        assert seen["requestsPerSecond"] > 0 and seen["latencyMs"] > 0
         assert condition_is(namespace, "Ready", "True", name="hello")
         # Those that come, cold or from a prewarmed pod, get the size of the others; one that goes is missed. All four
         # at once would be more than a node of two cores has beside Knative.
@@ -143,7 +144,7 @@ def test_names_that_do_not_tell_are_reported(namespace, whisk):
                                                            name), 30)
             assert f"may be of {action} or" in said["message"]
             assert condition_is(namespace, "Ready", "False", "AmbiguousTarget", name)
-        assert any(reason == "AmbiguousTarget" for reason, _ in events(namespace))
+        wait("an event says so", lambda: any(r == "AmbiguousTarget" for r, _ in events(namespace)), 10)
         time.sleep(6)
         assert containers(namespace) == before
         check_harmless(audit, namespace, [])
@@ -211,16 +212,41 @@ def test_what_is_openwhisks_own_is_left_and_cpu_is_set(namespace, whisk, constra
     check_harmless(audit, namespace, [pod])
 
 
+def make_invokers(namespace, replicas):
+    """As the chart makes them, but with a CPU request, as the patch that drains them gives."""
+    apply(json.dumps({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "owdev-invoker"}, "spec": {
+        "serviceName": "owdev-invoker", "replicas": replicas, "podManagementPolicy": "Parallel",
+        "selector": {"matchLabels": {"name": "owdev-invoker"}}, "template": {
+            "metadata": {"labels": {"name": "owdev-invoker"}},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [{
+                "name": "invoker", "image": "local/function:1", "resources": {"requests": {"cpu": "50m"}}}]}}}}),
+          namespace)
+
+
 def test_examples_of_invokers_are_accepted(namespace):
     run(ROOT / "build/mpactl", "validate", "-f", EXAMPLES / "openwhisk.yaml")
     run(ROOT / "build/mpactl", "validate", "-f", EXAMPLES / "openwhisk-invokers.yaml")
     kubectl("apply", "-n", namespace, "--dry-run=server", "-f", EXAMPLES / "openwhisk.yaml", "-f",
             EXAMPLES / "openwhisk-invokers.yaml")
-    apply(json.dumps({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "owdev-invoker"}, "spec": {
-        "serviceName": "owdev-invoker", "replicas": 0, "podManagementPolicy": "Parallel",
-        "selector": {"matchLabels": {"name": "owdev-invoker"}}, "template": {
-            "metadata": {"labels": {"name": "owdev-invoker"}},
-            "spec": {"containers": [{"name": "invoker", "image": "local/function:1"}]}}}}), namespace)
+    make_invokers(namespace, 0)
     kubectl("patch", "statefulset", "owdev-invoker", "-n", namespace, "--patch-file", EXAMPLES / "openwhisk-drain.yaml")
     spec = get("statefulset", "owdev-invoker", namespace)["spec"]["template"]["spec"]
     assert "preStop" in spec["containers"][0]["lifecycle"] and spec["terminationGracePeriodSeconds"] == 120
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "250m"}}
+
+
+def test_invokers_are_as_many_as_waits_need(namespace, whisk):
+    """By /scale alone; the hook that drains one that goes is tried in tests/docs/test_drain.py."""
+    make_invokers(namespace, 1)
+    manifest = yaml.safe_load((EXAMPLES / "openwhisk-invokers.yaml").read_text())
+    manifest["spec"]["constraints"]["global"]["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+
+    def count():
+        return get("statefulset", "owdev-invoker", namespace)["spec"]["replicas"]
+    audit = Audit()
+    with Controller("whisk-invokers"), Waiting(whisk[0], "guest/hello", 2) as waiting:
+        apply(json.dumps(manifest), namespace)
+        wait("more invokers come", lambda: count() >= 2, 90)
+        waiting.wait_s = 0.01
+        wait("they go again", lambda: count() == 1, 120)
+    assert set(audit.writes(namespace)) <= {("patch", "statefulsets/scale"), *(HARMLESS - {("patch", "pods/resize")})}

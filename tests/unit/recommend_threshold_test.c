@@ -326,6 +326,30 @@ static void latency_alone_can_grow_but_not_shrink(void **state)
     free_scene(s);
 }
 
+/* OpenWhisk's invokers: calls wait for a pod, which costs them no CPU. Without a request there is
+ * nothing to hold usage against; with a limit that is not reached CPU is not to blame. */
+static void replicas_alone_follow_waits_where_cpu_is_requested_and_not_limited(void **state)
+{
+    (void)state;
+    struct scene *s = new_scene(1, 250, 5, 2400);
+    s->seen.containers[0].controlled[CPU] = false;
+    assert_int_equal(ask(s), 0);
+    assert_int_equal(s->out.replicas, 2);
+    s->seen.throttled = 0;
+    assert_int_equal(ask(s), 0);
+    assert_int_equal(s->out.replicas, 1);
+    s->seen.throttled = NAN;
+    set_pods(s, 3);
+    set_latency(s, LATENCY_KNOWN, 10);
+    assert_int_equal(ask(s), 0);
+    assert_int_equal(s->out.replicas, 1);
+    set_container(s, 0, "app", NAN, 5);
+    s->seen.containers[0].controlled[CPU] = false;
+    assert_int_equal(ask(s), 0);
+    assert_int_equal(s->out.replicas, 3);
+    free_scene(s);
+}
+
 static void one_metric_without_figures_forbids_shrinking(void **state)
 {
     (void)state;
@@ -699,6 +723,7 @@ int main(void)
         cmocka_unit_test(within_the_tolerance_nothing_changes),
         cmocka_unit_test(nothing_known_is_an_error),
         cmocka_unit_test(latency_alone_can_grow_but_not_shrink),
+        cmocka_unit_test(replicas_alone_follow_waits_where_cpu_is_requested_and_not_limited),
         cmocka_unit_test(one_metric_without_figures_forbids_shrinking),
         cmocka_unit_test(memory_pressure_goes_to_replicas),
         cmocka_unit_test(average_values_go_to_replicas),
