@@ -34,6 +34,7 @@ def test_it_shows_every_mpa(fake, visit):
     assert line.locator(".goal").inner_text() == f"p99 {row['goalMs']} ms"
     assert "Late" in line.inner_text() and row["message"] in line.inner_text()
     assert "threshold decides" in page.locator(ROWS, has_text="search").inner_text()
+    assert all(re.fullmatch(r"\d+m( → \d+m)?", cpu) for cpu in column(page, "cpu")), "one unit, to be compared"
     cores = sum(r["replicas"] * r["cpuMilli"] for r in fake.rows.values()) / 1000
     assert float(page.locator(".chip.fact b").inner_text()) == pytest.approx(cores, abs=0.051)
 
@@ -216,13 +217,20 @@ class TestTenThousand:
             assert all(b - a == 48 for (_, a), (_, b) in zip(seen, seen[1:]))
 
     def test_a_frame_of_scrolling_is_short(self, page, capsys):
-        frames = page.evaluate("""async () => { const g = document.querySelector('.grid'), frames = [];
-            for (let i = 0; i < 60; i++) { g.scrollTop += 700; g.dispatchEvent(new Event('scroll')); const start = performance.now();
-              await new Promise(done => requestAnimationFrame(() => setTimeout(done))); frames.push(performance.now() - start); }
-            return frames.sort((a, b) => a - b); }""")
+        """What the page itself does in a frame, layout too, lies between two callbacks of that frame; painting comes on top of
+        it, here by the processor alone. Of its own it may take a sixtieth of a second, where other programs leave it alone:
+        a tenth of the frames are taken to be such."""
+        own, whole = page.evaluate("""async () => { const g = document.querySelector('.grid'), own = [], whole = [];
+            for (let i = 0; i < 60; i++) {
+              let start; const begin = performance.now();
+              requestAnimationFrame(() => { start = performance.now(); });
+              g.scrollTop += 700; g.dispatchEvent(new Event('scroll'));
+              await new Promise(done => requestAnimationFrame(() => { g.lastChild.getBoundingClientRect(); own.push(performance.now() - start); setTimeout(done); }));
+              whole.push(performance.now() - begin); }
+            return [own, whole].map(times => times.sort((a, b) => a - b)); }""")
         with capsys.disabled():
-            print(f"\n60 frames of scrolling: median {frames[30]:.0f} ms, longest {frames[-1]:.0f} ms")
-        assert frames[30] < 100
+            print(f"\n60 frames of scrolling: {own[6]:.1f} ms of our own (median {own[30]:.1f}), median {whole[30]:.0f} ms with painting, longest {whole[-1]:.0f} ms")
+        assert own[6] < 1000 / 60 and whole[30] < 100
 
     def test_keys_reach_the_end(self, page):
         page.locator(".grid").focus()

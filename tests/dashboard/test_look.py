@@ -42,6 +42,20 @@ def test_on_a_phone(fake, visit, view):
     assert axe(page) == []
 
 
+@pytest.mark.parametrize("view", ["list", "learning"])
+@pytest.mark.parametrize("width", [360, 1200, 1600])
+def test_what_stands_in_a_row_does_not_touch(fake, visit, view, width):
+    where, wait = VIEWS[view]
+    page = visit.open(fake.server.url, where, width=width, wait=wait, still=True)
+    gaps = page.evaluate("""() => [...document.querySelectorAll('.grid-space .grid-row:not([hidden])')].flatMap(row => {
+        const boxes = [...row.children].filter(c => c.offsetParent && c.innerText.trim()).map(cell => {
+            const range = document.createRange(); range.selectNodeContents(cell);
+            const seen = range.getBoundingClientRect(), own = cell.getBoundingClientRect(), hides = cell.matches('.name, .falls, .recommender, .mode, .policy');
+            return [seen.left, hides ? Math.min(seen.right, own.right) : seen.right, own.top, own.bottom]; });
+        return boxes.flatMap(a => boxes.filter(b => b !== a && b[0] >= a[0] && b[2] < a[3] && a[2] < b[3]).map(b => b[0] - a[1])); })""")
+    assert len(gaps) > 10 and min(gaps) >= 6
+
+
 def test_a_phone_sorts_too(fake, visit):
     page = visit.open(fake.server.url, width=360, height=740, wait=ROWS)
     page.get_by_label("Sort by").select_option("replicas")

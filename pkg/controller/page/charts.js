@@ -6,6 +6,7 @@ import { colour, faint } from "./theme.js";
 
 const HEIGHT = 128, LAST_HEIGHT = 152, AXIS_WIDTH = 58, NEAR_PX = 9;
 const STEPS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map(s => s * 1e3);
+const WHOLE_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 const FONT = "11px system-ui, sans-serif";
 export const MARK_COLOURS = { decision: "accent", policy: "c2", fallback: "fallback", trouble: "trouble" };
 let groups = 0;
@@ -51,7 +52,7 @@ export const timeAxis = {
 };
 
 export class Charts {
-  /* defs: { id, title, unit, write, log: a scale of powers, least: what the scale goes up to at least, series: [{ key, label, colour, dash, step, fill, dots, quiet: not told }] }
+  /* defs: { id, title, unit, write, log: a scale of powers, least: what the scale goes up to at least, whole: it counts things, series: [{ key, label, colour, dash, step, fill, dots, quiet: not told }] }
    * pointed(index or null) is called when another point is read off, zoomed(from, to) after one was chosen. */
   constructor({ label, defs, axis = timeAxis, pointed, zoomed, tip }) {
     Object.assign(this, { defs, axis, pointed, zoomed, tipText: tip });
@@ -93,7 +94,7 @@ export class Charts {
   make(figure, width) {
     const last = figure === this.figures[this.figures.length - 1];
     const plot = new uPlot({
-      width, height: last ? LAST_HEIGHT : HEIGHT, ms: 1, padding: [10, 10, 0, 0], legend: { show: false },
+      width, height: last ? LAST_HEIGHT : HEIGHT, ms: 1, padding: [10, 20, 0, 0], legend: { show: false },
       scales: { x: { time: false, auto: false, range: () => this.window }, y: figure.def.log ? { distr: 3, range: logRange } : { range: yRange(figure.def) } },
       cursor: { y: false, sync: { key: this.sync, setSeries: false }, drag: { x: true, y: false, setScale: false }, points: { size: 7 },
         bind: { dblclick: () => () => this.zoomed?.(null) } },
@@ -123,7 +124,7 @@ export class Charts {
 
   yAxis(def) {
     return { size: AXIS_WIDTH, gap: 6, font: FONT, space: 28, stroke: () => colour("soft"), ticks: { show: false }, grid: { stroke: () => faint("line", 0.7), width: 1 },
-      values: (plot, splits) => splits.map(v => def.write(v)), ...(def.log ? { splits: (plot, axis, min, max) => logSplits(min, max), filter: (plot, splits) => splits } : {}) };
+      values: (plot, splits) => splits.map(v => def.write(v)), ...(def.whole ? { incrs: WHOLE_STEPS } : {}), ...(def.log ? { splits: (plot, axis, min, max) => logSplits(min, max), filter: (plot, splits) => splits } : {}) };
   }
 
   columns(def) {

@@ -3,11 +3,11 @@ import { get, mpaPath } from "./api.js";
 import { healthBadge } from "./badges.js";
 import { Charts } from "./charts.js";
 import { element, oncePerFrame, setText } from "./dom.js";
-import { Tiles, conditionsBox, containersBox, decisionBox, learningBox, whatIfBox } from "./facts.js";
+import { Tiles, conditionsBox, containersBox, decisionBox, learningBox, tellsMessage, whatIfBox } from "./facts.js";
 import { modeOf } from "./list.js";
 import { MarkList, markTip } from "./marks.js";
 import { keyOf, listen, state } from "./store.js";
-import { amount, duration, milli, moment, percent } from "./text.js";
+import { amount, duration, earned, milli, moment, percent } from "./text.js";
 import { Timeline } from "./timeline.js";
 
 const NEWS_MS = 1000; /* asks again at most so often */
@@ -19,13 +19,13 @@ const PLOTS = [
   { id: "latency", title: "Latency", unit: "against the goal, logarithmic", write: duration, log: true, series: [
     { key: "latencyMs", label: "measured", colour: "c0" }, { key: "late", colour: "trouble", dots: true, quiet: true },
     { key: "goalMs", label: "goal", colour: "text", dash: [7, 4], width: 1.25 }] },
-  { id: "replicas", title: "Replicas", unit: "", write: amount, least: 2, series: [
+  { id: "replicas", title: "Replicas", unit: "", write: amount, least: 2, whole: true, series: [
     { key: "wantedReplicas", label: "wanted", colour: "c1", step: true, dash: WANTED }, { key: "replicas", label: "are", colour: "c2", step: true, fill: true }] },
   { id: "cpu", title: "CPU", unit: "requested by a pod", write: milli, series: [
     { key: "wantedCpuMilli", label: "wanted", colour: "c1", step: true, dash: WANTED }, { key: "cpuMilli", label: "is", colour: "c6", step: true, fill: true }] },
   { id: "utilization", title: "Utilisation", unit: "of the CPU reserved", write: percent, least: 1, series: [{ key: "utilization", colour: "c4", fill: true }] },
 ];
-const REWARD = { id: "reward", title: "Reward", unit: "what intervals earned", write: amount, series: [{ key: "reward", colour: "c3" }] };
+const REWARD = { id: "reward", title: "Reward", unit: "what intervals earned; the higher, the better", write: earned, series: [{ key: "reward", colour: "c3" }] };
 
 export class DetailView {
   constructor(namespace, name) {
@@ -165,7 +165,7 @@ export class DetailView {
     setText(this.sub, [row.target, `mode ${modeOf(row)}`, row.recommender].filter(Boolean).join(" · "));
     this.body.hidden = false;
     this.tiles.set(row);
-    this.why.replaceChildren(...[row.message ? element("p", { class: `notice ${row.health}` }, row.message) : null, decisionBox(row)].filter(Boolean));
+    this.why.replaceChildren(...[row.message && !tellsMessage(row) ? element("p", { class: `notice ${row.health}` }, row.message) : null, decisionBox(row)].filter(Boolean));
     this.drawCharts();
     this.marks.set(this.timeline.marks);
     this.drawFacts(row);

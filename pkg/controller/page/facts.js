@@ -102,9 +102,12 @@ export function learningBox(row) {
     l.sha256 ? element("p", { class: "soft" }, "Policy ", element("code", { title: l.sha256 }, l.sha256.slice(0, 12))) : null);
 }
 
+/* What is wrong is said once, where the decision says it too. */
+export const tellsMessage = row => Boolean(row.lastDecision?.time) && row.message === row.lastDecision.reason;
+
 export function decisionBox(row) {
   const d = row.lastDecision;
   if (!d?.time) return null;
-  return element("p", { class: "last-decision" }, element("span", { class: "soft" }, `${moment(d.time, state.now)}  ${d.recommender ?? ""}`),
+  return element("p", { class: `last-decision${tellsMessage(row) ? ` ${row.health}` : ""}` }, element("span", { class: "soft" }, `${moment(d.time, state.now)}  ${d.recommender ?? ""}`),
     d.action && d.action !== "None" ? element("b", {}, d.action) : null, element("span", {}, d.reason ?? ""));
 }

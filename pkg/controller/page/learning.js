@@ -4,7 +4,7 @@ import { sparkline } from "./badges.js";
 import { element, option, setAttribute, setText } from "./dom.js";
 import { Grid } from "./grid.js";
 import { keyOf } from "./store.js";
-import { LEARNING, amount, percent } from "./text.js";
+import { LEARNING, amount, earned, percent } from "./text.js";
 
 const EVERY_MS = 5000;
 const lastOf = item => item.reward?.findLast(v => v !== null) ?? null;
@@ -42,7 +42,7 @@ function rewardCell(cell) {
   cell.append(line.element, value);
   return item => {
     line.set(item.reward ?? []);
-    setText(value, amount(lastOf(item)));
+    setText(value, earned(lastOf(item)));
   };
 }
 
@@ -85,7 +85,7 @@ export class LearningView {
     this.count = element("span", { class: "soft count", role: "status" });
     this.note = element("div", { class: "empty" });
     this.element = element("div", { class: "view list" }, element("h1", {}, "Learning"),
-      element("p", { class: "soft lead" }, "For each autoscaler that asks for ppo, the controller looks for a policy of its own. Until one is found, or when it no longer fits, thresholds or the general policy decide."),
+      element("p", { class: "soft lead" }, "For each autoscaler that asks for ppo, the controller looks for a policy of its own. Until one is found, or when it no longer fits, thresholds or the general policy decide. Reward is what its last decisions earned: the higher, the better."),
       element("div", { class: "controls" }, this.search, this.only, this.grid.sorter, this.count), this.grid.element, this.note);
     this.ask();
   }

@@ -21,6 +21,9 @@ const secondsAxis = {
   write: splits => splits.map(s => clock(s, splits.length > 1 ? splits[1] - splits[0] : 1)),
 };
 
+/* A trace, which is long, may be continued after a comma. */
+const breakable = text => text.split(/(?<=,)/).flatMap(part => [part, element("wbr")]);
+
 let opened = null; /* kept while other views are looked at */
 
 /* Rows of one trace or all, of functions or their sums, sorted. */
@@ -60,7 +63,7 @@ class ResultTable {
   cell(figure, row) {
     const value = row[figure.at], bad = figure.at === 4 && value > this.report.allowed + 1e-9;
     const text = figure.write ? figure.write(value) : figure.at === 1 && value === "*" ? "all" : value;
-    return element("td", { class: `${figure.write ? "number" : ""}${bad ? " bad" : ""}` }, text);
+    return element("td", { class: `${figure.write ? "number" : ""}${bad ? " bad" : ""}` }, ...(figure.at === 0 ? breakable(text) : [text]));
   }
 
   draw() {
@@ -81,7 +84,7 @@ class ResultPlots {
     this.trace = element("select", { id: "plot-trace", onchange: () => this.chooseTrace() }, ...[...new Set(report.plots.map(p => p.trace))].map(t => option(t, t)));
     this.function = element("select", { id: "plot-function", onchange: () => this.draw() });
     this.host = element("div", {});
-    this.readout = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures of one moment" });
+    this.readout = element("div", { class: "readout" });
     this.element = element("section", { class: "panel", "aria-labelledby": "over-time" }, element("h2", { id: "over-time" }, "Over time"),
       report.note ? element("p", { class: "soft" }, report.note) : null,
       element("div", { class: "controls" }, element("label", {}, "Trace ", this.trace), element("label", {}, "Function ", this.function)),
@@ -117,7 +120,7 @@ class ResultPlots {
       { id: "load", title: "Load", unit: "requests per second", write: amount, series: [{ key: "load", colour: "c7", fill: true }] },
       { id: "latency", title: "Latency", unit: "against the goal, logarithmic; the worst interval of each point", write: duration, log: true,
         series: [...this.lines("latency"), { key: "goal", label: "goal", colour: "text", dash: [7, 4], width: 1.25 }] },
-      { id: "replicas", title: "Replicas", unit: "starting ones too", write: amount, series: this.lines("replicas", { step: true }) },
+      { id: "replicas", title: "Replicas", unit: "starting ones too", write: amount, least: 2, whole: true, series: this.lines("replicas", { step: true }) },
       { id: "cpu", title: "CPU reserved", unit: "cores, all replicas", write: amount, series: this.lines("cpu", { step: true }) },
     ];
   }
@@ -146,11 +149,13 @@ class ResultPlots {
     const { plot, report } = this, from = at * plot.step_s;
     const titles = ["Recommender", "Latency", "Replicas × CPU", "Used", "Decision that followed"];
     const rows = plot.runs.flatMap((run, i) => this.hidden.has(i) ? [] : [[report.recommenders[i], duration(run.latency[at]),
-      `${amount(run.replicas[at])} × ${milli(run.cpu[at])}`, finePercent(run.used[at]), report.reasons[run.why[at]] ?? "–"]]);
-    this.readout.replaceChildren(element("table", { class: "readout" },
-      element("caption", {}, `${clock(from, plot.step_s)} to ${clock(from + plot.step_s, plot.step_s)}: ${amount(plot.load[at])} requests per second, goal ${duration(plot.goal_ms)}`),
-      element("thead", {}, element("tr", {}, ...titles.map((t, i) => element("th", { scope: "col", class: i % 4 ? "number" : null }, t)))),
-      element("tbody", {}, ...rows.map(cells => element("tr", {}, ...cells.map((c, i) => element("td", { class: i === 4 ? "why" : i ? "number" : null }, c)))))));
+      `${amount(run.replicas[at])} × ${milli(run.cpu[at])}`, finePercent(run.used[at]), report.reasons[run.why[at]] || "–"]]);
+    const when = `${clock(from, plot.step_s)} to ${clock(from + plot.step_s, plot.step_s)}: ${amount(plot.load[at])} requests per second, goal ${duration(plot.goal_ms)}`;
+    const classOf = i => i === 4 ? "why" : i ? "number" : null;
+    this.readout.replaceChildren(element("p", { class: "soft" }, when),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Figures of one moment" }, element("table", {},
+        element("thead", {}, element("tr", {}, ...titles.map((t, i) => element("th", { scope: "col", class: classOf(i) }, t)))),
+        element("tbody", {}, ...rows.map(cells => element("tr", {}, ...cells.map((c, i) => element("td", { class: classOf(i) }, c))))))));
   }
 }
 

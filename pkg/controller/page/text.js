@@ -1,15 +1,19 @@
 /* Numbers, times and states as people read them. */
 
-const digits = (x, n) => x.toLocaleString("en", { maximumFractionDigits: n, minimumFractionDigits: n });
+/* With a minus sign, which is as wide as a digit. */
+const upToDigits = (x, n, least = 0) => x.toLocaleString("en", { maximumFractionDigits: n, minimumFractionDigits: least }).replace("-", "−");
+const digits = (x, n) => upToDigits(x, n, n);
 const known = write => x => x === null || x === undefined || Number.isNaN(x) ? "–" : write(x);
 
 export const amount = known(x => digits(x, Math.abs(x) >= 100 || Number.isInteger(x) ? 0 : Math.abs(x) >= 10 ? 1 : 2));
 export const whole = known(x => digits(x, 0));
+/* Policies differ by a hundredth of what they earn. */
+export const earned = known(x => upToDigits(x, Math.abs(x) >= 1 ? 2 : 4));
 export const fixed2 = known(x => digits(x, 2));
 export const percent = known(x => `${digits(100 * x, 0)} %`);
 export const finePercent = known(x => `${digits(100 * x, x > 0 && x < 0.0995 ? 2 : 1)} %`);
-export const milli = known(m => m >= 1000 ? amount(m / 1000) : `${digits(m, 0)}m`);
-const upToDigits = (x, n) => x.toLocaleString("en", { maximumFractionDigits: n });
+/* Always in thousandths of a core, so that figures below each other can be compared. */
+export const milli = known(m => m === 0 ? "0" : `${Math.round(m)}m`);
 export const duration = known(ms => ms >= 1e4 ? `${upToDigits(ms / 1e3, 1)} s` : ms >= 1e3 ? `${upToDigits(ms / 1e3, 2)} s` : `${upToDigits(ms, ms >= 10 ? 0 : 1)} ms`);
 
 /* What is, and what is wanted where that differs. */
