@@ -160,11 +160,11 @@ def free_port():
 class Controller:
     """`with Controller(tmp_path) as controller: controller.scrape()`."""
 
-    def __init__(self, directory, *flags):
-        self.directory, self.flags, self.port = directory, flags, free_port()
+    def __init__(self, directory, *flags, api=ApiServer):
+        self.directory, self.flags, self.api, self.port = directory, flags, api, free_port()
 
     def __enter__(self):
-        self.parts = [Served(ApiServer), Served(Prometheus)]
+        self.parts = [Served(self.api), Served(Prometheus)]
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
                   "clusters": [{"name": "c", "cluster": {"server": self.parts[0].url}}],
                   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ops"}}]}
