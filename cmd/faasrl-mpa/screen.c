@@ -97,6 +97,18 @@ static int fit(const char *text, int columns)
     return bytes;
 }
 
+/* The reason, as far as there is room for it. */
+static void print_reason(const struct screen *s, const char *reason)
+{
+    int room = s->width > ROW_WIDTH ? s->width - ROW_WIDTH : 0;
+    bool whole = s->width == 0 || reason[fit(reason, room)] == '\0';
+    if (whole)
+        printf("%s%s%s\n", style(s, DIM), reason, style(s, PLAIN));
+    else
+        printf("%s%.*s%s%s\n", style(s, DIM), fit(reason, room - 1), reason, room ? "…" : "",
+               style(s, PLAIN));
+}
+
 /* As kubectl shows what is not there. */
 static const char *cell(const char *text)
 {
@@ -118,24 +130,20 @@ static void print_row(struct screen *s, const json_t *mpa, double now_s)
     const json_t *recommender = json_array_get(json_object_get(spec, "recommenders"), 0);
     const char *latency = json_str(json_object_get(status, "currentLatency"));
     const char *goal = json_str(json_path(spec, "goals", "latency", "target", NULL));
-    const char *reason = json_str(json_path(status, "lastDecision", "reason", NULL));
     bool over = is_over(latency, goal);
     char replicas[16], age[16];
     snprintf(replicas, sizeof(replicas), "%d",
              (int)json_integer_value(json_object_get(status, "currentReplicas")));
     wipe_clock(s);
     print_header(s);
-    printf(ROW "%s%.*s%s\n", json_str(json_path(mpa, "metadata", "name", NULL)),
+    printf(ROW, json_str(json_path(mpa, "metadata", "name", NULL)),
            json_str(json_path(spec, "scaleTargetRef", "name", NULL)),
            json_str(json_path(spec, "policy", "updateMode", NULL)),
            json_str(json_object_get(recommender, "name")), replicas,
            json_str(json_path(json_array_get(containers, 0), "target", "cpu", NULL)),
            style(s, over ? RED : ""), cell(latency), style(s, over ? PLAIN : ""), goal,
-           ready_of(status), print_age(now_s, age), style(s, DIM),
-           fit(reason, s->width > ROW_WIDTH ? s->width - ROW_WIDTH
-                       : s->width           ? 0
-                                            : 1000),
-           reason, style(s, PLAIN));
+           ready_of(status), print_age(now_s, age));
+    print_reason(s, json_str(json_path(status, "lastDecision", "reason", NULL)));
 }
 
 void screen_status(struct screen *s, size_t function, const json_t *mpa, double now_s)
