@@ -61,6 +61,56 @@ def test_results_are_valid_and_say_what_they_lack(path, options):
         assert last.split("[")[0] in text or "[" in last or "minReplicaCount" in last, line
 
 
+def autoscalers(path):
+    """Of a file, but for HPAs that KEDA has made."""
+    for document in yaml.safe_load_all(path.read_text()):
+        for one in document["items"] if document["kind"] == "List" else [document]:
+            if not any(o["kind"] == "ScaledObject" for o in one["metadata"].get("ownerReferences", [])):
+                yield one
+
+
+def replicas_of(spec):
+    """Bounds by the manuals of HPA and KEDA; None: a VPA."""
+    if "maxReplicas" in spec:
+        return max(1, spec.get("minReplicas", 1)), spec["maxReplicas"]
+    return (max(1, spec.get("minReplicaCount", 0)), spec.get("maxReplicaCount", 100)) if "triggers" in spec else None
+
+
+def targets_of(spec):
+    """Usage of cpu and memory that was held, in the shape of goals.metrics, by what the manifest says itself."""
+    if "targetCPUUtilizationPercentage" in spec:
+        yield metric("cpu", spec["targetCPUUtilizationPercentage"])
+    for one in spec.get("metrics", []):
+        if one["type"] in ("Resource", "ContainerResource"):
+            yield one
+    for trigger in spec.get("triggers", []):
+        if trigger["type"] in ("cpu", "memory"):
+            kind, value = trigger.get("metricType", "Utilization"), trigger["metadata"]["value"]
+            yield metric(trigger["type"], int(value) if kind == "Utilization" else value, kind,
+                         trigger["metadata"].get("containerName"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("options", [(), ("--latency", "300ms")], ids=["as before", "with a latency goal"])
+def test_bounds_and_targets_are_kept(path, options):
+    """Of every manifest, read here once more."""
+    mpas = list(yaml.safe_load_all(run("-f", path, *options)[0]))
+    for one in autoscalers(path):
+        ref = one["spec"].get("scaleTargetRef") or one["spec"]["targetRef"]
+        mpa, = [m["spec"] for m in mpas if m["spec"]["scaleTargetRef"]["name"] == ref["name"]]
+        assert mpa["scaleTargetRef"]["kind"] == ref.get("kind", "Deployment")
+        if bounds := replicas_of(one["spec"]):
+            found = mpa["constraints"]["global"]
+            assert (found.get("minReplicas", 1), found["maxReplicas"]) == bounds
+        assert all(target in mpa["goals"]["metrics"] for target in targets_of(one["spec"]))
+        having = {c["name"]: c for c in mpa["constraints"].get("container", [])}
+        for policy in one["spec"].get("resourcePolicy", {}).get("containerPolicies", []):
+            for side in ("minAllowed", "maxAllowed"):
+                want = {k: str(v) for k, v in policy.get(side, {}).items() if k in ("cpu", "memory")}
+                found = having.get(policy["containerName"], {}).get("requests", {}).get(side, {})
+                assert {k: str(v) for k, v in found.items()} == want
+
+
 def test_hpa():
     mpa, said = convert("hpa-cpu.yaml")
     assert mpa["metadata"] == {"name": "checkout", "namespace": "shop",

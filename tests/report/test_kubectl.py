@@ -157,7 +157,8 @@ def test_credentials_and_choices(server, tmp_path):
         "current-context": "a", "clusters": [{"name": "here", "cluster": {"server": server.url}},
                                              {"name": "dead", "cluster": {"server": "http://127.0.0.1:1"}}],
         "users": [{"name": "u", "user": {"token": "first"}}, {"name": "v", "user": {"token": "second"}}],
-        "contexts": [{"name": "a", "context": {"cluster": "dead", "user": "u", "namespace": "other"}}]}))
+        "contexts": [{"name": "a", "context": {"cluster": "dead", "user": "u", "namespace": "other"}},
+                     {"name": "near", "context": {"cluster": "here", "user": "v"}}]}))
 
     def get(*argv):
         done = subprocess.run([PLUGIN, "list", "--kubeconfig", config, *argv], capture_output=True, text=True, timeout=60)
@@ -167,6 +168,9 @@ def test_credentials_and_choices(server, tmp_path):
     code, text = get("--cluster", "here")
     assert code == 0 and rows(text) == ["far"]  # the context's namespace
     assert server.seen[-1][2] == "Bearer first"
+    code, text = get("--context", "near")
+    assert code == 0 and rows(text) == ["idle", "jobs", "web"] and server.seen[-1][2] == "Bearer second"
+    assert rows(get("--context=near", "-n", "other")[1]) == ["far"]
     assert get("--cluster=here", "--user=v")[0] == 0 and server.seen[-1][2] == "Bearer second"
     assert get("-s", server.url, "--token", "own", "-n", "default")[0] == 0 and server.seen[-1][2] == "Bearer own"
     assert "there is no context" in get("--context", "b")[1]
