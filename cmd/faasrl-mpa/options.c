@@ -93,6 +93,8 @@ static const struct args_option table[] = {
      "kubernetes: a page at / for those whose token may list MPAs; off: none"},
     {"per-mpa-metrics", ARGS_CHOICE, AT(per_mpa_metrics), "true", 0, 0, NULL,
      "true or false: series for each MPA at /metrics"},
+    {"confine", ARGS_CHOICE, AT(confine), "true", 0, 0, NULL,
+     "true or false: make no system call but those that are needed (seccomp), and run no program"},
     {"log-level", ARGS_CHOICE, AT(log_level), "info", 0, 0, levels, "debug, info, warn or error"},
     {"log-format", ARGS_CHOICE, AT(log_format), "logfmt", 0, 0, formats, "logfmt or json"},
     {"simulate", ARGS_FLAG, AT(simulate), NULL, 0, 0, NULL,

@@ -22,7 +22,7 @@ struct options {
     const char *policy; /* file; "off": none; NULL: the one beside the program, if it is there */
     double learn_after_s, learn_history_s, learn_effort;
     double writes_per_second, write_burst;
-    bool learn, leader_elect, per_mpa_metrics;
+    bool learn, leader_elect, per_mpa_metrics, confine;
     const char *lease_namespace, *lease_name, *identity;
     const char *listen;    /* NULL: where it is usual */
     const char *dashboard; /* "kubernetes" or "off" */

@@ -1,4 +1,5 @@
 #include "simulate.h"
+#include "base/confine.h"
 #include "base/parallel.h"
 #include "scenario.h"
 #include "screen.h"
@@ -269,6 +270,8 @@ int simulate(const struct options *options)
 {
     struct simulation s = {.options = options};
     struct error err = {0};
+    if (options->confine && confine(&err) < 0)
+        log_warn("not confined", log_str("error", err.message));
     uv_loop_init(&s.loop);
     int failed = run(&s, &err);
     if (failed)
