@@ -24,8 +24,20 @@ ifneq ($(SANITIZE),)
 CFLAGS   += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all
 LDFLAGS  += -fsanitize=$(SANITIZE)
 else
-CFLAGS   += -fstack-protector-strong -D_FORTIFY_SOURCE=2 -fPIE
-LDFLAGS  += -pie -Wl,-z,relro,-z,now
+# $(call takes,FLAG): the flag if this compiler takes it on this machine. Asked once, when first needed.
+takes   = $(shell echo 'int main(void) { return 0; }' | $(CC) -O2 -Werror $(1) -x c -c -o /dev/null - 2>/dev/null && echo ' $(1)')
+FORTIFY = $(or $(call takes,-D_FORTIFY_SOURCE=3 -include stdio.h),-D_FORTIFY_SOURCE=2)
+HARDEN  = $(eval HARDEN := -fstack-protector-strong -fPIE $(firstword $(FORTIFY)) \
+            $(call takes,-fstack-clash-protection) $(if $(CFI),,$(call takes,-fcf-protection=full)))$(HARDEN)
+CFLAGS   += $(HARDEN)
+LDFLAGS  += -pie -Wl,-z,relro,-z,now,-z,noexecstack
+endif
+# With CFI=1 (clang only) a call through a pointer ends the program unless a function of that very type is there.
+# The tables that it jumps by have no room for the marks of -fcf-protection with clang 14.
+ifneq ($(CFI),)
+AR       := llvm-ar
+CFLAGS   += -flto -fvisibility=hidden -fsanitize=cfi
+LDFLAGS  += -flto -fvisibility=hidden -fsanitize=cfi $(OPT)
 endif
 # Found when first needed, after `deps` may have installed them.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBS))
@@ -43,7 +55,7 @@ LOAD     := $(BUILD)/load
 DEPS_BUILD := gcc make python3 pkg-config libcurl4-openssl-dev libuv1-dev libjansson-dev libyaml-dev \
               libssl-dev libmicrohttpd-dev
 DEPS_UNIT  := libcmocka-dev
-DEPS_CLANG := clang libclang-rt-14-dev
+DEPS_CLANG := clang llvm libclang-rt-14-dev
 DEPS_LINT  := clang clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_REPORT := python3-pytest python3-yaml chromium fonts-dejavu-core groff-base man-db
 DEPS_DASHBOARD := python3-venv chromium fonts-dejavu-core
@@ -89,7 +101,7 @@ $(BUILD)/obj/tests/bench/blas.o: OPT := -O3 -fno-math-errno -fno-trapping-math #
 endif
 
 $(LIB): $(LIB_OBJ)
-	@rm -f $@ && ar rcs $@ $^
+	@rm -f $@ && $(AR) rcs $@ $^
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/$(p)/*.c))))
 # The template is a part of the program, and so is the dashboard's page, which all builds share.
@@ -173,6 +185,17 @@ unit: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/functions_test ## run the unit te
 sanitize: ## the unit tests under ASan+UBSan and under TSan
 	@$(MAKE) --no-print-directory BUILD=build/asan SANITIZE=address,undefined unit
 	@$(MAKE) --no-print-directory BUILD=build/tsan SANITIZE=thread unit
+
+# Those of what calls back: of loops, sockets, watches, and tables of functions.
+CFI_TESTS := $(filter http_% kube_% serve_% dashboard_% auth_% prometheus_client_% observe_% actuate_% embed_% \
+             own_% journal_% learn_% base_% confine_%,$(TESTS))
+.PHONY: hardening cfi
+hardening: all ## what the built programs have against mistakes in them, and what a running one may do
+	@tests/hardening
+	@tests/confined
+cfi: $(BUILD)/.need-clang ## unit tests and a simulation where calls through pointers are checked (clang)
+	@$(MAKE) --no-print-directory BUILD=build/cfi CC=clang CFI=1 TESTS="$(CFI_TESTS)" unit build/cfi/faasrl-mpa
+	@build/cfi/faasrl-mpa --simulate --listen=off --simulate-duration=1h --simulate-speed=0 >/dev/null
 
 FUZZ_SECONDS ?= 8
 FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
