@@ -37,6 +37,9 @@ struct actuate_bounds {
  * 0: there are no requests, and Knative may end the last pod if the Revision's author lets it. One
  * without traffic gets its own bounds back. */
 struct actuate_bounds actuate_share(const struct kube_revision *revision, int replicas, int most);
+/* Whether one that has been given bounds has those of its author again, and would need others: some
+ * versions of Knative set them back. */
+bool actuate_undone(const struct kube_revision *revisions, size_t count, int replicas, int most);
 /* Writes what differs, to those that are not of our class; how many writes that takes. on_done is
  * called once, after the last answer, or at once if there is none. */
 int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,

@@ -50,6 +50,18 @@ struct actuate_bounds actuate_share(const struct kube_revision *r, int replicas,
         .min = replicas > 0 ? floor : r->own_min, .max = max, .steered = true};
 }
 
+bool actuate_undone(const struct kube_revision *revisions, size_t count, int replicas, int most)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct kube_revision *r = &revisions[i];
+        struct actuate_bounds to = actuate_share(r, replicas, most);
+        if (r->steered && !r->ours && r->percent > 0 && !is_so(r, &to) &&
+            r->min_scale == r->own_min && r->max_scale == r->own_max)
+            return true;
+    }
+    return false;
+}
+
 int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size_t count,
                   int replicas, int most, actuate_done on_done, void *arg)
 {

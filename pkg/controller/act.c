@@ -7,6 +7,8 @@
  * "no" is believed. */
 #define DEFERRED_PATIENCE_MS 10000
 #define CAP_MS               300000
+/* Decisions in a row that find bounds set back: one may be somebody else's doing. */
+#define IN_VAIN 3
 
 static void remember_answer(struct entry *e, const struct error *err)
 {
@@ -38,17 +40,32 @@ static void on_replicas_written(void *arg, const struct error *err)
     entry_release(e);
 }
 
+static struct world_wish wish_of(const struct entry *e, int replicas, int64_t quiet_ms)
+{
+    return (struct world_wish){
+        .replicas = replicas, .most = e->mpa.spec.max_replicas, .quiet_ms = quiet_ms};
+}
+
 static void set_replicas(struct entry *e, const struct kube_workload *workload, int replicas,
                          int64_t quiet_ms, actuate_done on_done)
 {
     const struct world *world = &e->controller->world;
+    struct world_wish wish = wish_of(e, replicas, quiet_ms);
     e->scaling = true;
     entry_hold(e);
-    world->set_replicas(world->self, workload,
-                        &(struct world_wish){.replicas = replicas,
-                                             .most = e->mpa.spec.max_replicas,
-                                             .quiet_ms = quiet_ms},
-                        on_done, e);
+    world->set_replicas(world->self, workload, &wish, on_done, e);
+}
+
+bool act_in_vain(struct entry *e, const struct kube_workload *workload, int replicas,
+                 int64_t quiet_ms)
+{
+    const struct world *world = &e->controller->world;
+    struct world_wish wish = wish_of(e, replicas, quiet_ms);
+    if (!world->undone || e->scaling)
+        return e->undone >= IN_VAIN;
+    bool undone = world->undone(world->self, workload, &wish);
+    e->undone = !undone ? 0 : e->undone < IN_VAIN ? e->undone + 1 : IN_VAIN;
+    return e->undone >= IN_VAIN;
 }
 
 void act_on_replicas(struct entry *e, const struct kube_workload *workload, int replicas,

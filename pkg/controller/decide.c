@@ -522,6 +522,17 @@ static int64_t quiet_ms(struct round *r)
     return quiet ? now_ms - e->quiet_since_ms : 0;
 }
 
+/* Its own autoscaler decides then, and nothing of ours is a rescale. */
+static bool is_in_vain(struct round *r, int replicas, int64_t quiet)
+{
+    if (!kube_is_knative(r->workload) || !act_in_vain(r->entry, r->workload, replicas, quiet))
+        return false;
+    say(r, API_COND_CONFIG_UNSUPPORTED, true, "BoundsUndone",
+        "Knative sets bounds of its autoscaler back, as its versions from 1.21 on do: replicas "
+        "stay its own, unless policy.knative is Own on the Service; CPU is set all the same");
+    return true;
+}
+
 /* Knative takes a quiet function to zero by itself, if nobody holds it, and new Revisions have to
  * get their share of what is decided already. What is of our class only shrinks then. */
 static void set_replicas(struct round *r)
@@ -532,9 +543,9 @@ static void set_replicas(struct round *r)
     int replicas = r->decision.replicas;
     int64_t quiet = quiet_ms(r);
     bool ours = !quiet || (w->owned && replicas < w->replicas_wanted);
-    bool change = ours && replicas != w->replicas_wanted;
+    bool change = ours && replicas != w->replicas_wanted, in_vain = is_in_vain(r, replicas, quiet);
     tell_scale_refusal(r, change || kube_is_knative(w));
-    if (change)
+    if (change && !in_vain)
         act_on_replicas(r->entry, w, replicas, quiet);
     else if (kube_is_knative(w))
         act_on_bounds(r->entry, w, replicas, quiet);

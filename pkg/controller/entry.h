@@ -94,6 +94,7 @@ struct entry {
     bool scaling;               /* a write of replicas is under way */
     int scale_from, scale_to;
     char scale_refusal[256]; /* why the last write of replicas was not taken, "" when it was */
+    int undone;              /* decisions in a row before which its bounds were set back */
     int64_t quiet_since_ms;  /* monotonic, 0: there are requests */
     int64_t claim_after_ms;  /* monotonic: our class is tried again on its target */
     int64_t settles_ms;      /* monotonic: when the next boost of a pod ends; 0: none does */
@@ -173,6 +174,9 @@ void act_on_replicas(struct entry *entry, const struct kube_workload *workload, 
 /* Keeps a platform's own autoscaler to what is decided already, and tells nobody. */
 void act_on_bounds(struct entry *entry, const struct kube_workload *workload, int replicas,
                    int64_t quiet_ms);
+/* Whether a platform sets back what it is held to, again and again. Once for each decision. */
+bool act_in_vain(struct entry *entry, const struct kube_workload *workload, int replicas,
+                 int64_t quiet_ms);
 void act_on_sizes(struct entry *entry, const struct kube_workload *workload,
                   const struct kube_pod *const *pods, size_t count, struct actuate_report *report);
 /* CPU of a container once its pod has started: what is decided, or else the template's. API_ABSENT:

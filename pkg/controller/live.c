@@ -67,6 +67,14 @@ static void set_replicas(void *self, const struct kube_workload *workload,
     actuate_gathered(all, NULL);
 }
 
+static bool undone(void *self, const struct kube_workload *workload, const struct world_wish *wish)
+{
+    const struct live *live = self;
+    struct kube_revision revisions[KUBE_MAX_REVISIONS];
+    size_t count = kube_cache_revisions(live->cache, workload, revisions);
+    return actuate_undone(revisions, count, wish->quiet_ms ? 0 : wish->replicas, wish->most);
+}
+
 static void on_handed_back(void *arg, const struct error *err)
 {
     (void)arg;
@@ -133,6 +141,7 @@ static struct world world_of(struct live *live)
         .scaler = find_scaler,
         .collect = collect,
         .set_replicas = set_replicas,
+        .undone = undone,
         .hand_back = hand_back,
         .resize = resize,
         .write_status = write_status,

@@ -42,6 +42,9 @@ struct world {
      * and may end the last one where it is quiet. */
     void (*set_replicas)(void *self, const struct kube_workload *workload,
                          const struct world_wish *wish, actuate_done on_done, void *arg);
+    /* Whether such a platform has set back what it was held to, so that this wish is not heard.
+     * NULL: none here does. */
+    bool (*undone)(void *self, const struct kube_workload *workload, const struct world_wish *wish);
     /* Such a platform does as it did before; nothing to others. NULL: there are none here. */
     void (*hand_back)(void *self, const struct kube_workload *workload);
     actuate_send resize;

@@ -387,6 +387,74 @@ static void bounds_are_by_the_share_of_traffic(void **state)
     }
 }
 
+/* Bounds that are the author's again though we have steered, where others are wanted. */
+static void bounds_that_were_set_back_are_noticed(void **state)
+{
+    static const struct {
+        struct kube_revision revision;
+        int replicas;
+        bool undone;
+    } cases[] = {
+        {{.percent = 100, .min_scale = -1, .max_scale = -1, .own_min = -1, .own_max = -1},
+         3,
+         false},
+        {{.percent = 100,
+          .min_scale = -1,
+          .max_scale = -1,
+          .own_min = -1,
+          .own_max = -1,
+          .steered = true},
+         3,
+         true},
+        {{.percent = 100,
+          .min_scale = 1,
+          .max_scale = 2,
+          .own_min = 1,
+          .own_max = 2,
+          .steered = true},
+         3,
+         true},
+        /* Idle, and nothing else is wanted than what the author has set; or somebody else's bound.
+         */
+        {{.percent = 100,
+          .min_scale = 1,
+          .max_scale = 2,
+          .own_min = 1,
+          .own_max = 2,
+          .steered = true},
+         0,
+         false},
+        {{.percent = 100,
+          .min_scale = 1,
+          .max_scale = 10,
+          .own_min = -1,
+          .own_max = -1,
+          .steered = true},
+         3,
+         false},
+        {{.percent = 100,
+          .min_scale = 3,
+          .max_scale = 10,
+          .own_min = -1,
+          .own_max = -1,
+          .steered = true},
+         3,
+         false},
+        {{.percent = 0,
+          .min_scale = -1,
+          .max_scale = -1,
+          .own_min = -1,
+          .own_max = -1,
+          .steered = true},
+         3,
+         false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        if (actuate_undone(&cases[i].revision, 1, cases[i].replicas, 10) != cases[i].undone)
+            fail_msg("case %zu", i);
+}
+
 static bool was_written(const struct world *w, const char *where, const char *what)
 {
     cleanup_free char *body = fake_quoted(what);
@@ -471,6 +539,7 @@ int main(void)
         TEST(a_proxy_that_is_late_or_foreign_is_not_believed),
         TEST(templates_are_told_with_who_set_their_class),
         cmocka_unit_test(bounds_are_by_the_share_of_traffic),
+        cmocka_unit_test(bounds_that_were_set_back_are_noticed),
         TEST(each_revision_gets_its_share_once),
         TEST(handing_back_leaves_what_the_author_asked_for),
         TEST(a_refusal_is_told),

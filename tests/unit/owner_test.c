@@ -1,5 +1,5 @@
 /* The controller and Knative's Revisions of our class: whose template gets the class, and who is
- * woken. */
+ * woken. And those whose bounds are set back. */
 #include "controller/controller.h"
 #include "kube_fake.h"
 
@@ -250,6 +250,39 @@ static void one_without_an_mpa_wakes_too(void **state)
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':1}}"));
 }
 
+static int times(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
+/* This server keeps nothing of what it is told, as if bounds were set back at once. */
+static void bounds_that_are_set_back_are_told(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){
+        "multidimpodautoscalers",
+        MPA("f", "},'recommenders':[{'name':'somebody'}]},'status':{'desiredReplicas':2,"
+                 "'recommendation':{'containerRecommendations':[]")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] =
+        (struct object){"/podautoscalers?", SCALER("f-1", "'autoscaling.faasrl.io/steered':'true'",
+                                                   "'desiredScale':1,'actualScale':1")};
+    start(w);
+    fake_run_until(&w->fake,
+                   wrote(w, "/podautoscalers/f-1", "'autoscaling.knative.dev/min-scale':'2'"));
+    assert_false(wrote(w, "/multidimpodautoscalers/m/status", "'reason':'BoundsUndone'"));
+    fake_run_until(&w->fake,
+                   wrote(w, "/multidimpodautoscalers/m/status", "'reason':'BoundsUndone'"));
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'BoundsUndone'"));
+    int told = times(w->log, "/events"), tried = times(w->log, "/podautoscalers/f-1");
+    fake_run_until(&w->fake, times(w->log, "/podautoscalers/f-1") >= tried + 2);
+    assert_int_equal(times(w->log, "/events"), told); /* of no more replicas that came of it */
+}
+
 static void a_refusal_is_an_event(void **state)
 {
     struct scene *w = *state;
@@ -270,6 +303,7 @@ int main(void)
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
         TEST(each_revision_of_a_split_wakes_to_its_share),
         TEST(one_without_an_mpa_wakes_too),
+        TEST(bounds_that_are_set_back_are_told),
         TEST(a_refusal_is_an_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
