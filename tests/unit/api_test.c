@@ -319,6 +319,24 @@ static void finds_container_policy(void **state)
     api_clear(&mpa);
 }
 
+/* Whatever the MPA says of all containers; a container that only has its name is another matter. */
+static void queue_proxy_of_knative_is_left_alone(void **state)
+{
+    (void)state;
+    struct api_mpa mpa;
+    struct error err = {0};
+    cleanup_json json_t *json = from_yaml(full);
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_true(api_container_policy(&mpa.spec, API_QUEUE_PROXY)->off);
+    assert_string_equal(api_container_policy(&mpa.spec, "user-container")->name, "*");
+    api_clear(&mpa);
+    put(json, "spec.scaleTargetRef", "{apiVersion: apps/v1, kind: Deployment, name: thumbnail}");
+    put(json, "spec.policy", "{updateMode: Initial}");
+    assert_int_equal(api_parse(json, &mpa, &err), 0);
+    assert_false(api_container_policy(&mpa.spec, API_QUEUE_PROXY)->off);
+    api_clear(&mpa);
+}
+
 static void replicas_and_memory_of_an_action_are_left_alone(void **state)
 {
     static const struct {
@@ -693,6 +711,7 @@ int main(void)
         cmocka_unit_test(parses_variants),
         cmocka_unit_test(parses_a_boost),
         cmocka_unit_test(finds_container_policy),
+        cmocka_unit_test(queue_proxy_of_knative_is_left_alone),
         cmocka_unit_test(names_what_is_wrong),
         cmocka_unit_test(accepts_what_is_right),
         cmocka_unit_test(warns_of_unknown_fields),

@@ -390,69 +390,32 @@ static void bounds_are_by_the_share_of_traffic(void **state)
 /* Bounds that are the author's again though we have steered, where others are wanted. */
 static void bounds_that_were_set_back_are_noticed(void **state)
 {
+    enum { NONE = -1, ALL = 100 };
     static const struct {
-        struct kube_revision revision;
+        int32_t percent, min, max, own_min, own_max;
+        bool steered;
         int replicas;
         bool undone;
     } cases[] = {
-        {{.percent = 100, .min_scale = -1, .max_scale = -1, .own_min = -1, .own_max = -1},
-         3,
-         false},
-        {{.percent = 100,
-          .min_scale = -1,
-          .max_scale = -1,
-          .own_min = -1,
-          .own_max = -1,
-          .steered = true},
-         3,
-         true},
-        {{.percent = 100,
-          .min_scale = 1,
-          .max_scale = 2,
-          .own_min = 1,
-          .own_max = 2,
-          .steered = true},
-         3,
-         true},
-        /* Idle, and nothing else is wanted than what the author has set; or somebody else's bound.
-         */
-        {{.percent = 100,
-          .min_scale = 1,
-          .max_scale = 2,
-          .own_min = 1,
-          .own_max = 2,
-          .steered = true},
-         0,
-         false},
-        {{.percent = 100,
-          .min_scale = 1,
-          .max_scale = 10,
-          .own_min = -1,
-          .own_max = -1,
-          .steered = true},
-         3,
-         false},
-        {{.percent = 100,
-          .min_scale = 3,
-          .max_scale = 10,
-          .own_min = -1,
-          .own_max = -1,
-          .steered = true},
-         3,
-         false},
-        {{.percent = 0,
-          .min_scale = -1,
-          .max_scale = -1,
-          .own_min = -1,
-          .own_max = -1,
-          .steered = true},
-         3,
-         false},
+        {ALL, NONE, NONE, NONE, NONE, false, 3, false},
+        {ALL, NONE, NONE, NONE, NONE, true, 3, true},
+        {ALL, 1, 2, 1, 2, true, 3, true},
+        {ALL, 1, 2, 1, 2, true, 0, false},        /* idle */
+        {ALL, 1, 10, NONE, NONE, true, 3, false}, /* somebody else's */
+        {ALL, 3, 10, NONE, NONE, true, 3, false},
+        {0, NONE, NONE, NONE, NONE, true, 3, false},
     };
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-        if (actuate_undone(&cases[i].revision, 1, cases[i].replicas, 10) != cases[i].undone)
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct kube_revision r = {.percent = cases[i].percent,
+                                  .min_scale = cases[i].min,
+                                  .max_scale = cases[i].max,
+                                  .own_min = cases[i].own_min,
+                                  .own_max = cases[i].own_max,
+                                  .steered = cases[i].steered};
+        if (actuate_undone(&r, 1, cases[i].replicas, 10) != cases[i].undone)
             fail_msg("case %zu", i);
+    }
 }
 
 static bool was_written(const struct world *w, const char *where, const char *what)
