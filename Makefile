@@ -60,7 +60,7 @@ DEPS_LINT  := clang clang-tidy clang-format cppcheck shellcheck python3-yaml
 DEPS_REPORT := python3-pytest python3-yaml chromium fonts-dejavu-core groff-base man-db
 DEPS_DASHBOARD := python3-venv chromium fonts-dejavu-core
 DEPS_PYTHON := gcc python3-venv
-DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus
+DEPS_E2E   := python3-pytest python3-yaml python3-kubernetes valgrind prometheus curl
 
 .DEFAULT_GOAL := all
 .PHONY: help

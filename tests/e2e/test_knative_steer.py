@@ -140,7 +140,7 @@ def test_a_new_revision_begins_with_what_was_decided(with_knative, way):
         if way == "Own":
             wait("one of our class is ready", lambda: knative.ready_revision(namespace) not in (first, None), 60)
         recommend(namespace, cpu="300m")
-        old = knative.ready_revision(namespace)
+        old = wait("a Revision is ready", lambda: knative.ready_revision(namespace), 30)
         wait("its pod is resized", lambda: cpu_of(namespace, old, "user-container") == {"300m"}, 30)
         new = knative.make_service(namespace, labels={"release": "2"})
         assert new != old
