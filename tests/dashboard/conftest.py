@@ -108,6 +108,38 @@ def until(page, script):
         page.wait_for_timeout(20)
 
 
+def tour(page, mpa):
+    """Through all views of an open page, wide and on a phone, light and dark: whatever is shown can be used by everyone. The
+    MPA is looked for by words first."""
+    for width, theme in ((1360, "light"), (360, "dark")):
+        page.set_viewport_size({"width": width, "height": 900 if width > 600 else 740})
+        page.emulate_media(color_scheme=theme)
+        page.locator("a[data-view=list]").click()
+        page.locator("#search").fill("no such thing at all")
+        page.get_by_text("No autoscaler is like that.").wait_for()
+        page.locator("#search").fill(mpa.replace("/", " "))
+        page.wait_for_selector(ROWS)
+        assert mpa in names(page)
+        check_view(page, width)
+        page.locator(ROWS).nth(names(page).index(mpa)).click()
+        page.wait_for_selector(".u-over")
+        check_view(page, width)
+        for view, sign in (("learning", "h1 >> text=Learning"), ("report", ".drop")):
+            page.locator(f"a[data-view={view}]").click()
+            page.wait_for_selector(sign)
+            check_view(page, width)
+    page.set_viewport_size({"width": 1360, "height": 900})
+    page.emulate_media(color_scheme="light")
+    page.locator("a[data-view=list]").click()
+    page.wait_for_selector(ROWS)
+
+
+def check_view(page, width):
+    page.wait_for_timeout(100)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "no need to scroll sideways"
+    assert axe(page) == []
+
+
 def axe(page):
     """What the accessibility checker finds."""
     page.evaluate(AXE.read_text() + ";0")

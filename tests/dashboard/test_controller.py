@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROWS, axe, column, names
+from conftest import ROWS, axe, column, names, tour
 from test_look import shoot
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "alerts"))
@@ -133,3 +133,4 @@ def test_what_was_found(run, visit, policy):
     page.locator(".tile", has_text="Decided by").get_by_text("ppo", exact=True).wait_for(timeout=60000)
     assert sha in page.locator("section", has=page.locator("#learning")).inner_text()
     shoot(page, "controller-mpa")
+    tour(page, "shop/web")

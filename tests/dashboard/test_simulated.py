@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from conftest import OUT, ROWS, axe, column, names, until
+from conftest import OUT, ROWS, axe, column, names, tour, until
 from fake import PAGE, policy_of
 from test_look import shoot
 
@@ -103,6 +103,25 @@ def test_what_it_serves_is_what_it_says(controller, visit):
     assert column(page, "recommender") == [r["recommender"] for r in sorted(rows, key=lambda r: r["name"])]
     timeline = answers(controller + f"api/v1/mpas/{names(page)[0]}/timeline")
     assert len({len(c) for c in timeline["points"].values()}) == 1 and len(timeline["points"]["time"]) > 5
+
+
+def test_every_view_wide_and_narrow_light_and_dark(controller, visit):
+    tour(visit.open(controller, wait=ROWS), "default/web")
+
+
+def test_filters(controller, visit):
+    page = visit.open(controller, wait=ROWS)
+    page.locator("#mode").select_option("Off")
+    page.get_by_text("No autoscaler is like that.").wait_for()
+    page.get_by_role("button", name="Show all").click()
+    page.locator("#namespace").select_option("default")
+    assert [n.split("/")[1] for n in names(page)] == FUNCTIONS
+    page.keyboard.press("/")
+    page.keyboard.type("deployment/rep")
+    assert names(page) == ["default/report"]
+    page.keyboard.press("Escape")
+    page.locator(".grid-head .goal button").click()
+    assert column(page, "goal") == ["p99 150 ms", "p99 150 ms", "p99 500 ms", "p99 1 s"]
 
 
 def test_it_says_that_nobody_learns(controller, visit):
