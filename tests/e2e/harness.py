@@ -87,13 +87,20 @@ def new_namespace():
 @contextlib.contextmanager
 def api_proxy():
     """The API at a local address, for many requests in a short time."""
-    process = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True,
-                               env=ENV, preexec_fn=die_with_parent)
+    with local_port("proxy", "--port=0") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def local_port(*command):
+    """The port of 127.0.0.1 at which this command of kubectl serves, which says so in its first line."""
+    process = subprocess.Popen(["kubectl", *command], stdout=subprocess.PIPE, text=True, env=ENV,
+                               preexec_fn=die_with_parent)
     try:
         line = process.stdout.readline()
-        address = re.search(r"127\.0\.0\.1:\d+", line)
-        assert address, f"kubectl proxy said: {line!r}"
-        yield f"http://{address.group()}"
+        address = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert address, f"kubectl {command[0]} said: {line!r}"
+        yield int(address[1])
     finally:
         process.terminate()
         process.wait()

@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from harness import (Audit, EXAMPLE, Load, OUT, ROOT, apply, cluster, condition_is, cpu_requests,
-                     deploy_function, function_url, get, install_crds, kubectl, listing, mpa, pods,
-                     replicas, restarts, run, wait)
+                     deploy_function, function_url, get, install_crds, kubectl, listing, local_port, mpa,
+                     pods, replicas, restarts, run, token, wait)
+from test_metrics import page
 from test_modes import crd
 
 CHART = ROOT / "charts/faasrl-mpa"
@@ -373,6 +374,23 @@ def test_the_flow_from_pods(namespace, release):
         what for _, what in audit.writes(namespace)}
     assert {writer(e) for e in audit.entries()} == {led_by}
     assert not REFUSAL.search(logs(SYSTEM))
+
+
+def test_the_dashboard_behind_a_forwarded_port(namespace, release):
+    """As docs/dashboard.md says: of the pod that leads, by one whose account may list MPAs in a namespace."""
+    apply(EXAMPLE, namespace)
+    kubectl("create", "role", "reader", "-n", namespace, "--verb=list", f"--resource={CRD}")
+    kubectl("create", "rolebinding", "reader", "-n", namespace, "--role=reader", f"--serviceaccount={namespace}:default")
+    bearer = token("default", namespace).strip()
+    with local_port("port-forward", "-n", SYSTEM, f"pod/{leader()['metadata']['name']}", ":8080") as port:
+        status, headers, text = page("/", port)
+        assert status == 200 and "Content-Security-Policy" in headers and "</html>" in text
+        assert page(f"/api/v1/mpas?namespace={namespace}", port)[0] == 401
+        assert page("/api/v1/mpas", port, bearer=bearer)[0] == 403
+        status, _, text = page(f"/api/v1/about?namespace={namespace}", port, bearer=bearer)
+        assert status == 200 and json.loads(text)["leading"]
+        wait("the MPA is listed", lambda: [row["name"] for row in json.loads(page(
+            f"/api/v1/mpas?namespace={namespace}", port, bearer=bearer)[2]).get("items", [])] == ["primes"], 20)
 
 
 def writer(entry):
