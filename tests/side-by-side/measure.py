@@ -133,18 +133,30 @@ def table(rounds, names, to_zero=False):
 PLOT_WIDTH, PANEL, LEFT, GAP = 860, 130, 62, 34
 
 
-def panel(top, title, series, most, span, unit, colors):
+def panel(top, title, series, most, span, unit, colors, ticks=None, goal=None):
     """One diagram of the plot: lines over time, as SVG."""
     bottom = top + PANEL
     parts = [f'<text x="{LEFT}" y="{top - 8}" class="t">{title}</text>',
-             f'<path d="M{LEFT} {top}V{bottom}H{PLOT_WIDTH}" class="a"/>',
-             f'<text x="{LEFT - 6}" y="{top + 5}" class="n">{most:g}{unit}</text>',
-             f'<text x="{LEFT - 6}" y="{bottom}" class="n">0</text>']
+             f'<path d="M{LEFT} {top}V{bottom}H{PLOT_WIDTH}" class="a"/>']
+    for tick in ticks or (0, most / 2, most):
+        y = bottom - PANEL * tick / most
+        parts += [f'<path d="M{LEFT} {y:.1f}H{PLOT_WIDTH}" class="g"/>',
+                  f'<text x="{LEFT - 6}" y="{y + 4:.1f}" class="n">{tick:g}{unit if tick else ""}</text>']
+    if goal:
+        y = bottom - PANEL * goal / most
+        parts += [f'<path d="M{LEFT} {y:.1f}H{PLOT_WIDTH}" class="goal"/>',
+                  f'<text x="{LEFT + 6}" y="{y - 4:.1f}" class="s">goal</text>']
     for name, points in series.items():
         place = [(LEFT + (PLOT_WIDTH - LEFT) * at / span, bottom - PANEL * min(value / most, 1)) for at, value in points]
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in place)
         parts.append(f'<path d="{path}" fill="none" stroke="{colors.get(name, "#444")}" stroke-width="1.5"/>')
     return parts
+
+
+def minutes(bottom, span):
+    """Below the last diagram."""
+    return [f'<text x="{LEFT + (PLOT_WIDTH - LEFT) * at / span:.1f}" y="{bottom + 16}" class="m">{at // 60} min</text>'
+            for at in range(0, int(span) + 1, 60)]
 
 
 def windowed(requests, span, width, measure):
@@ -166,14 +178,21 @@ def plot(last, names, file):
     cpu = {who: [(row[0], row[2] / 1000) for row in rows] for who, rows in last["rows"].items()}
     count = {who: [(row[0], row[1]) for row in rows] for who, rows in last["rows"].items()}
     late = {who: windowed(requests, span, 15, p95) for who, requests in last["requests"].items()}
-    panels = [("requests per second", load, room(load), ""), ("CPU reserved, cores", cpu, room(cpu), ""),
-              ("replicas", count, 4.5, ""), (f"p95 of 15 s, goal {GOAL_MS} ms for p99", late, 1000, " ms")]
-    height = len(panels) * (PANEL + GAP) + 40
+    draw([("requests per second", load, room(load), ""), ("CPU reserved, cores", cpu, room(cpu), ""),
+          ("replicas", count, 4.5, "", (0, 1, 2, 3, 4)),
+          (f"p95 of 15 s, goal {GOAL_MS} ms for p99", late, 1000, " ms", None, GOAL_MS)], span, names, colors, file)
+
+
+def draw(panels, span, names, colors, file):
+    height = len(panels) * (PANEL + GAP) + 56
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {PLOT_WIDTH + 20} {height}" font-family="sans-serif">',
-             '<style>.t{font-size:13px}.n{font-size:11px;text-anchor:end}.a{stroke:#999;fill:none}</style>',
+             '<style>.t{font-size:13px}.n{font-size:11px;text-anchor:end}.m{font-size:11px;text-anchor:middle}'
+             '.s{font-size:11px}'
+             '.a{stroke:#999;fill:none}.g{stroke:#e4e4e4}.goal{stroke:#444;stroke-dasharray:6 4}</style>',
              f'<rect width="{PLOT_WIDTH + 20}" height="{height}" fill="white"/>']
-    for number, (title, series, most, unit) in enumerate(panels):
-        parts += panel(30 + number * (PANEL + GAP), title, series, most, span, unit, colors)
+    for number, (title, series, most, unit, *more) in enumerate(panels):
+        parts += panel(30 + number * (PANEL + GAP), title, series, most, span, unit, colors, *more)
+    parts += minutes(30 + len(panels) * (PANEL + GAP) - GAP, span)
     for number, (who, name) in enumerate(names.items()):
         parts.append(f'<text x="{LEFT + 160 * number}" y="{height - 12}" class="t" fill="{colors[who]}">— {name}</text>')
     (ROOT / "docs/images" / file).write_text("\n".join(parts) + "\n</svg>\n")
