@@ -2,8 +2,9 @@
  * leaf that changes plays its way up against its neighbours, whose places are known beforehand, so
  * that nothing waits for memory. Who wins cannot be guessed, so that a branch would cost more than
  * the game: times are kept as the bits of a double, which have the order of the numbers (none is
- * negative), and the winner is chosen by masks. Of equal times any may win, but
- * always the same one after the same calls. */
+ * negative), the earlier is a minimum and its leaf is chosen by a mask. A leaf has not the width of
+ * a time, so that no compiler moves both through a vector, which takes three times as long. Of
+ * equal times any may win, but always the same one after the same calls. */
 #ifndef FAASRL_SIM_EVENTS_H
 #define FAASRL_SIM_EVENTS_H
 
@@ -14,7 +15,7 @@
 
 struct event {
     uint64_t time; /* bits of a double */
-    uint64_t leaf;
+    uint32_t leaf;
 };
 
 struct events {
@@ -31,17 +32,19 @@ static inline double event_time_s(const struct event *e)
 
 static inline void events_set(struct events *e, uint32_t leaf, double time_s)
 {
-    struct event *nodes = e->nodes, winner = {.leaf = leaf};
+    struct event *nodes = e->nodes;
     uint32_t i = e->leaves + leaf;
-    memcpy(&winner.time, &time_s, sizeof(time_s));
-    nodes[i] = winner;
+    uint64_t time;
+    memcpy(&time, &time_s, sizeof(time));
+    nodes[i] = (struct event){time, leaf};
     do {
-        const struct event *other = &nodes[i ^ 1];
-        uint64_t loses = -(uint64_t)(other->time < winner.time); /* all bits, or none */
-        winner.leaf ^= (winner.leaf ^ other->leaf) & loses;
-        winner.time ^= (winner.time ^ other->time) & loses;
+        uint64_t other = nodes[i ^ 1].time;
+        uint32_t other_leaf = nodes[i ^ 1].leaf;
+        uint64_t loses = -(uint64_t)(other < time); /* all bits, or none */
+        leaf ^= (leaf ^ other_leaf) & (uint32_t)loses;
+        time = other < time ? other : time;
         i >>= 1;
-        nodes[i] = winner;
+        nodes[i] = (struct event){time, leaf};
     } while (i > 1);
 }
 
