@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 struct random {
     uint64_t s[4];
@@ -58,23 +59,29 @@ static inline uint64_t random_below(struct random *r, uint64_t n)
 }
 
 /* -log(u), u in (0, 1], to 1e-13. Not libm's, so that every machine draws the same numbers, and
- * because it costs no call. */
+ * because it costs no call. Only what every x86-64 can do with two numbers at once: a loop of it is
+ * a vector. */
 static inline double random_minus_log(double u)
 {
-    union {
-        double d;
-        uint64_t bits;
-    } x = {u};
-    /* u = m * 2^e with m from sqrt(1/2) to sqrt(2) */
-    int64_t e = (int64_t)(x.bits + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu)) >> 52;
-    x.bits -= (uint64_t)(e - 1023) << 52;
-    double s = (x.d - 1) / (x.d + 1), q = s * s;
+    const double exact = 0x1p52; /* plus a small whole number: this has it in its lowest bits */
+    uint64_t bits, exact_bits;
+    memcpy(&bits, &u, sizeof(bits));
+    memcpy(&exact_bits, &exact, sizeof(exact_bits));
+    /* u = m * 2^(e - 1023) with m from sqrt(1/2) to sqrt(2) */
+    uint64_t e = (bits + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu)) >> 52,
+             e_bits = e | exact_bits;
+    bits -= (e - 1023) << 52;
+    double m, power;
+    memcpy(&m, &bits, sizeof(m));
+    memcpy(&power, &e_bits, sizeof(power));
+    power -= exact + 1023;
+    double s = (m - 1) / (m + 1), q = s * s;
     double tail =
         q *
         (1.0 / 3 +
          q * (1.0 / 5 +
               q * (1.0 / 7 + q * (1.0 / 9 + q * (1.0 / 11 + q * (1.0 / 13 + q * (1.0 / 15)))))));
-    return -((double)(e - 1023) * 0.6931471805599453 + 2 * s * (1 + tail));
+    return -(power * 0.6931471805599453 + 2 * s * (1 + tail));
 }
 
 /* With mean 1. */

@@ -44,19 +44,17 @@ void demand_clear(struct demand *d)
     d->pieces = NULL;
 }
 
-/* --- arrivals -------------------------------------------------------------------------------- */
-void arrivals_init(struct arrivals *a, const struct trace_function *f, uint64_t seed,
-                   uint64_t stream)
+static inline double demand_at(const struct demand *d, double share)
 {
-    *a = (struct arrivals){.workload = f,
-                           .random = random_stream(seed, stream),
-                           .slower_from_s = f->works        ? -INFINITY
-                                            : f->slower > 0 ? f->slower_from_s
-                                                            : INFINITY};
-    arrivals_next_slot(a);
+    const struct demand_piece *piece = &d->pieces[d->guide[(size_t)(share * DEMAND_GUIDE)]];
+    while (share >= piece->until_share)
+        piece++;
+    return piece->base_s + piece->slope_s * share;
 }
 
-bool arrivals_next_slot(struct arrivals *a)
+/* --- arrivals -------------------------------------------------------------------------------- */
+/* Goes on to the next slot that has requests; false: there is none. */
+static bool next_slot(struct arrivals *a)
 {
     const struct trace_function *f = a->workload;
     for (uint64_t empty = 0; empty <= f->slot_count; empty++) {
@@ -75,8 +73,100 @@ bool arrivals_next_slot(struct arrivals *a)
     return false;
 }
 
-double arrivals_slowdown(const struct arrivals *a)
+void arrivals_init(struct arrivals *a, const struct trace_function *f, uint64_t seed,
+                   uint64_t stream)
+{
+    *a = (struct arrivals){.workload = f,
+                           .random = random_stream(seed, stream),
+                           .slower_from_s = f->works        ? -INFINITY
+                                            : f->slower > 0 ? f->slower_from_s
+                                                            : INFINITY};
+    next_slot(a);
+}
+
+/* --- one after the other --------------------------------------------------------------------- */
+/* How many times the usual CPU the request at at_s needs, once that may be more or less. */
+static double slowdown(const struct arrivals *a)
 {
     const struct trace_function *f = a->workload;
     return f->works ? f->works[(a->slot - 1) % f->slot_count] : f->slower;
+}
+
+/* So many gaps, exponential with mean 1, and demands: in two vectors, where logarithms do not wait
+ * for each other. */
+static void draw(struct random *r, const struct demand *d, size_t n, double *gaps, double *cpu_s)
+{
+    for (size_t i = 0; i < n; i++) {
+        gaps[i] = 1 - random_uniform(r);
+        cpu_s[i] = random_uniform(r);
+    }
+    for (size_t i = 0; i < n; i++)
+        gaps[i] = random_minus_log(gaps[i]);
+    if (d->mean_s > 0)
+        for (size_t i = 0; i < n; i++)
+            cpu_s[i] = d->mean_s * random_minus_log(1 - cpu_s[i]);
+    else
+        for (size_t i = 0; i < n; i++)
+            cpu_s[i] = demand_at(d, cpu_s[i]);
+}
+
+static inline void add(struct arrivals *a, double at_s, double cpu_s)
+{
+    if (at_s >= a->slower_from_s)
+        cpu_s *= slowdown(a);
+    a->at_s = at_s;
+    a->ahead[a->drawn++] = (struct arrival){at_s, cpu_s};
+}
+
+/* False: the first is beyond the slot. */
+static bool draw_poisson(struct arrivals *a, const struct demand *d)
+{
+    double gaps[ARRIVALS_AHEAD], cpu_s[ARRIVALS_AHEAD];
+    double expected = a->left * (a->slot_end_s - a->at_s);
+    size_t n = expected < ARRIVALS_AHEAD - 1 ? 1 + (size_t)expected : ARRIVALS_AHEAD;
+    struct random began = a->random;
+    draw(&a->random, d, n, gaps, cpu_s);
+    for (size_t i = 0; i < n; i++) {
+        double at_s = a->at_s + gaps[i] / a->left;
+        if (at_s < a->slot_end_s) {
+            add(a, at_s, cpu_s[i]);
+            continue;
+        }
+        /* Nothing behind this gap has been drawn. */
+        a->random = began;
+        for (size_t k = 0; k < 2 * i + 1; k++)
+            random_bits(&a->random);
+        return next_slot(a) && i == 0;
+    }
+    return false;
+}
+
+/* 1 - exp(-x), x >= 0. */
+static inline double fall(double x)
+{
+    return x < 0.02 ? x * (1 - x * (0.5 - x * (1.0 / 6 - x * (1.0 / 24)))) : -expm1(-x);
+}
+
+/* Each is the first of k points that are spread evenly at random over what is left of the slot. */
+static void draw_exact(struct arrivals *a, const struct demand *d)
+{
+    double gaps[ARRIVALS_AHEAD], cpu_s[ARRIVALS_AHEAD];
+    if (a->left < 1 && !next_slot(a))
+        return;
+    size_t n = a->left < ARRIVALS_AHEAD ? (size_t)a->left : ARRIVALS_AHEAD;
+    draw(&a->random, d, n, gaps, cpu_s);
+    for (size_t i = 0; i < n; i++, a->left--)
+        add(a, a->at_s + (a->slot_end_s - a->at_s) * fall(gaps[i] / a->left), cpu_s[i]);
+}
+
+void arrivals_draw(struct arrivals *a, const struct demand *d)
+{
+    a->next = a->drawn = 0;
+    if (!a->workload->poisson)
+        draw_exact(a, d);
+    else
+        while (draw_poisson(a, d))
+            ;
+    if (a->drawn == 0)
+        a->ahead[a->drawn++] = (struct arrival){INFINITY, 0};
 }

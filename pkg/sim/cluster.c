@@ -100,8 +100,9 @@ void requests_take_waiting(struct cluster *c, struct function *f)
 /* --- events ---------------------------------------------------------------------------------- */
 static void plan_arrival(struct cluster *c, struct function *f)
 {
-    events_set(&c->coming, (uint32_t)(f - c->functions), arrivals_next(&f->arrivals));
-    f->next_cpu_s = arrivals_demand(&f->arrivals, &f->demand);
+    struct arrival next = arrivals_next(&f->arrivals, &f->demand);
+    events_set(&c->coming, (uint32_t)(f - c->functions), next.at_s);
+    f->next_cpu_s = next.cpu_s;
 }
 
 static void arrive(struct cluster *c, struct function *f)

@@ -151,13 +151,12 @@ size_t cluster_peek(const struct cluster *c, size_t function, double span_s,
 {
     const struct function *f = &c->functions[function];
     struct arrivals ahead = f->arrivals;
-    double at_s = events_time_s(&c->coming, (uint32_t)function), cpu_s = f->next_cpu_s;
+    struct arrival next = {events_time_s(&c->coming, (uint32_t)function), f->next_cpu_s};
     size_t count = 0;
-    for (; at_s <= c->now_s + span_s && at_s < INFINITY; count++) {
+    for (; next.at_s <= c->now_s + span_s && next.at_s < INFINITY; count++) {
         if (out && count < max)
-            out[count] = (struct cluster_request){at_s, cpu_s * 1000};
-        at_s = arrivals_next(&ahead);
-        cpu_s = arrivals_demand(&ahead, &f->demand);
+            out[count] = (struct cluster_request){next.at_s, next.cpu_s * 1000};
+        next = arrivals_next(&ahead, &f->demand);
     }
     return count;
 }
