@@ -109,7 +109,8 @@ static inline void plan(struct cluster *c, struct replica *r)
     double at_s = least(least(r->ready_at_s, r->resize_at_s), r->crash_at_s);
     enum turn turn = TURN_LIFE;
     if (r->rate > 0) {
-        double done_s = c->now_s + (r->requests[0].finish - r->work) / r->rate;
+        double left_s = r->requests[0].finish - r->work;
+        double done_s = c->now_s + (r->rate == 1 ? left_s : left_s / r->rate); /* most often 1 */
         if (done_s < at_s) {
             at_s = done_s;
             turn = TURN_DEPART;
