@@ -41,14 +41,15 @@ start_kube-apiserver() {
 ready_kube-apiserver() { ready kube-apiserver 60 https "https://127.0.0.1:$PORT_API/readyz"; }
 
 start_kube-controller-manager() {
-  local config=$run/pki/kube-controller-manager.kubeconfig
+  local config=$run/pki/kube-controller-manager.kubeconfig more
+  read -ra more <<<"${FAASRL_CONTROLLER_MANAGER_FLAGS:-}"
   start kube-controller-manager kube-controller-manager \
     --kubeconfig="$config" --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" \
     --bind-address=127.0.0.1 --secure-port="$PORT_CONTROLLER_MANAGER" --leader-elect=false \
     --use-service-account-credentials --service-account-private-key-file="$run/pki/sa.key" \
     --root-ca-file="$run/pki/ca.crt" \
     --cluster-signing-cert-file="$run/pki/ca.crt" --cluster-signing-key-file="$run/pki/ca.key" \
-    --kube-api-qps=200 --kube-api-burst=400
+    --kube-api-qps=200 --kube-api-burst=400 "${more[@]}"
 }
 ready_kube-controller-manager() {
   ready kube-controller-manager 30 http -k "https://127.0.0.1:$PORT_CONTROLLER_MANAGER/healthz"

@@ -56,7 +56,8 @@ ready() {
   local name=$1 end=$((SECONDS + $2))
   shift 2
   until "$@" >/dev/null 2>&1; do
-    alive "$name" || {
+    # While a program takes the place of the one that starts it, its environment is empty for a moment.
+    alive "$name" || { sleep 0.5 && alive "$name"; } || {
       tail -n 15 "$run/logs/$name.log" >&2
       die "$name ended at once; its log: $run/logs/$name.log"
     }
