@@ -27,7 +27,7 @@ struct guard {
         char *name;
         double seen_s;
         struct guard_series series[API_RESOURCE_COUNT];
-    } containers[API_MAX_CONTAINERS];
+    } * containers; /* at most API_MAX_CONTAINERS */
     size_t container_count;
 };
 
@@ -53,6 +53,7 @@ void guard_free(struct guard *guard)
     for (size_t i = 0; i < guard->container_count; i++)
         forget(guard, i);
     guard_series_clear(&guard->replicas);
+    free(guard->containers);
     free(guard->events.items);
     free(guard);
 }
@@ -75,6 +76,8 @@ static struct guard_series *series_of(struct guard *guard, const char *name, dou
         at++;
     if (at == guard->container_count) {
         if (at < API_MAX_CONTAINERS) {
+            guard->containers = xrealloc(guard->containers, at + 1, sizeof(*guard->containers));
+            memset(&guard->containers[at], 0, sizeof(*guard->containers));
             guard->container_count++;
         } else {
             at = 0;

@@ -25,7 +25,7 @@ struct history {
     struct {
         char *name;
         struct series series[RECOMMEND_RESOURCE_COUNT];
-    } containers[RECOMMEND_MAX_CONTAINERS];
+    } * containers; /* at most RECOMMEND_MAX_CONTAINERS */
     size_t count;
     double cpu_half_life_s;
     double observed_s; /* NaN: never */
@@ -53,6 +53,7 @@ void recommend_history_free(struct history *history)
         return;
     for (size_t i = 0; i < history->count; i++)
         forget(history, i);
+    free(history->containers);
     free(history);
 }
 
@@ -74,8 +75,12 @@ static double last_seen(const struct history *history, size_t at)
 /* A place for a new name: the next free one, else that of the container not seen for longest. */
 static size_t make_place(struct history *history)
 {
-    if (history->count < RECOMMEND_MAX_CONTAINERS)
+    if (history->count < RECOMMEND_MAX_CONTAINERS) {
+        history->containers =
+            xrealloc(history->containers, history->count + 1, sizeof(*history->containers));
+        memset(&history->containers[history->count], 0, sizeof(*history->containers));
         return history->count++;
+    }
     size_t oldest = 0;
     for (size_t i = 1; i < history->count; i++)
         if (last_seen(history, i) < last_seen(history, oldest))
