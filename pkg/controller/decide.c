@@ -701,10 +701,11 @@ static void keep_for_metrics(const struct round *r)
         e->last.true_ |= (uint32_t)(c->known && c->status) << i;
         snprintf(e->last.reasons[i], sizeof(e->last.reasons[i]), "%s", c->reason);
     }
-    json_decref(e->last.observation);
-    e->last.observation = json_incref(r->observation);
-    json_decref(e->last.cpu);
-    e->last.cpu = recommended_cores(&r->status);
+    free(e->last.observation);
+    e->last.observation = r->observation ? json_dumps(r->observation, JSON_COMPACT) : NULL;
+    free(e->last.cpu);
+    cleanup_json json_t *cores = recommended_cores(&r->status);
+    e->last.cpu = json_dumps(cores, JSON_COMPACT);
 }
 
 /* CPU of what is controlled in one pod, and what it is to be. */

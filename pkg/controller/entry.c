@@ -49,9 +49,8 @@ void entry_release(struct entry *e)
     guard_free(e->guard);
     recommend_shadow_free(e->shadow);
     api_clear(&e->mpa);
-    json_decref(e->written);
-    json_decref(e->last.observation);
-    json_decref(e->last.cpu);
+    free(e->last.observation);
+    free(e->last.cpu);
     free(e->invalid);
     free(e->key);
     free(e);
@@ -83,6 +82,7 @@ void entry_remove(struct entry *e)
     learning_end(e);
     harvest_leave(e);
     story_end(e);
+    entry_forget_status(e);
     actuator_free(e->actuator);
     e->actuator = NULL;
     entry_release(e);
@@ -126,7 +126,6 @@ static void resume(struct entry *e)
 {
     const char *when = json_str(json_object_get(e->mpa.status, "lastScaleTime"));
     time_parse(when, &e->last_scale_ms);
-    e->written = json_incref(e->mpa.status);
     if (e->mpa.spec.mode != API_MODE_OFF && !entry_is_external(e))
         read_sizes(e);
 }
@@ -136,6 +135,17 @@ static bool same_target(const struct api_spec *a, const struct api_spec *b)
     return strcmp(a->target_name, b->target_name) == 0 &&
            strcmp(a->target_kind, b->target_kind) == 0 &&
            strcmp(a->target_api_version, b->target_api_version) == 0;
+}
+
+/* While we lead status is what we write, but for what an external recommender says in it. */
+static void keep_read(struct entry *e, bool first)
+{
+    if (first || !e->controller->leading)
+        entry_keep_status(e, &e->written, e->mpa.status);
+    if (entry_is_external(e))
+        return;
+    json_decref(e->mpa.status);
+    e->mpa.status = NULL;
 }
 
 void entry_update(struct entry *e, const json_t *object)
@@ -176,6 +186,7 @@ void entry_update(struct entry *e, const json_t *object)
     }
     if (changed)
         e->capped_until_ms = 0; /* what is wanted now may fit */
+    keep_read(e, first);
 }
 
 /* --- recommenders ----------------------------------------------------------------------------

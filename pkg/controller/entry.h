@@ -61,8 +61,12 @@ struct controller {
     struct serve *serve;                             /* NULL: nothing is served */
     struct timeline *timeline;   /* what the dashboard shows; NULL: there is none */
     struct dashboard *dashboard; /* NULL: it is not served */
-    bool ended;                  /* nothing more will happen */
-    struct live *live;           /* NULL: on another world */
+    struct {
+        json_t *tree;
+        const char *text; /* NULL: none */
+    } unpacked;           /* the status asked for last, by entry_status */
+    bool ended;           /* nothing more will happen */
+    struct live *live;    /* NULL: on another world */
 };
 
 /* Kept alive by `refs` while answers are awaited, even after the MPA is gone. */
@@ -108,9 +112,12 @@ struct entry {
     int64_t shadow_since_ms;         /* wall clock */
     int64_t shadow_generation;       /* of the spec that it is about */
 
-    json_t *written; /* the status last written */
+    /* Status as text, as a tree of JSON has ten times the size: last written, or read where another
+     * replica leads; and what was there before, while it is being written. NULL: unknown. */
+    char *written, *written_before;
     int64_t written_ms;
     bool writing;
+    bool unknown; /* whether the last write of status was taken */
     char recommender_name[64], action[32], reason[640];
     char refusal[64]; /* the reason of the refusal that was last said in an event */
 
@@ -120,9 +127,9 @@ struct entry {
         double latency_us;                          /* NaN: unknown */
         uint32_t known, true_;                      /* conditions, one bit each */
         char reasons[API_COND_COUNT][64];
-        json_t *observation; /* observe_json, NULL: nothing was seen */
-        json_t *cpu;         /* recommended cores by container */
-        int64_t decided_ms;  /* wall clock, of the last round that came to a decision, 0: none */
+        char *observation;  /* observe_json as text, NULL: nothing was seen */
+        char *cpu;          /* recommended cores by container, likewise */
+        int64_t decided_ms; /* wall clock, of the last round that came to a decision, 0: none */
     } last;
     struct story *story; /* what the dashboard tells of it; NULL: there is none */
 };
@@ -267,6 +274,12 @@ bool harvest_range_of(struct entry *entry, const struct kube_workload *workload,
 void harvest_leave(struct entry *entry); /* nothing where it is in none */
 /* What is proposed within the range. */
 void harvest_gave(struct entry *entry, const struct recommendation *proposed, double milli);
+/* status.c: what status is, of any leader; NULL: none. Until that of another MPA is asked for. */
+const json_t *entry_status(const struct entry *entry);
+/* Puts status as text in the place of another; either may be NULL. */
+void entry_keep_status(struct entry *entry, char **place, const json_t *status);
+void entry_move_status(struct entry *entry, char **from, char **to);
+void entry_forget_status(struct entry *entry);
 /* publish.c: writes status when it differs, or when its figures are old. */
 void publish(struct entry *entry, struct api_status *status);
 /* history.c */

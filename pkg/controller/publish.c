@@ -12,9 +12,11 @@ static void on_written(void *arg, const struct error *err)
                       METRICS_LABELS(err ? "failed" : "succeeded"));
     if (err && !e->gone && !cancelled) {
         log_warn("status was not written", log_str("mpa", e->key), log_str("why", err->message));
-        json_decref(e->written); /* unknown: write again next time */
-        e->written = NULL;
+        entry_move_status(e, &e->written_before, &e->written);
+        e->unknown = true; /* write again next time */
     }
+    if (!e->gone)
+        entry_keep_status(e, &e->written_before, NULL);
     entry_release(e);
 }
 
@@ -46,19 +48,18 @@ void publish(struct entry *e, struct api_status *status)
     int64_t now_ms = clock_mono_ms();
     if (e->gone || e->writing || e->mpa.uid == NULL)
         return;
-    const json_t *old = e->written ? e->written : e->mpa.status;
-    json_t *new = api_status_json(status, old, clock_wall_ms());
+    const json_t *old = entry_status(e);
+    cleanup_json json_t *new = api_status_json(status, old, clock_wall_ms());
     leave_external(e, new);
     bool old_figures =
         (double)(now_ms - e->written_ms) >= e->controller->options.status_interval_s * 1000;
-    if (e->written && !api_status_differs(e->written, new) &&
-        (!old_figures || json_equal(e->written, new))) {
-        json_decref(new);
+    if (old && !e->unknown && !api_status_differs(old, new) &&
+        (!old_figures || json_equal(old, new)))
         return;
-    }
     cleanup_json json_t *patch = patch_from(old, new, entry_is_external(e));
-    json_decref(e->written);
-    e->written = new;
+    entry_move_status(e, &e->written, &e->written_before);
+    entry_keep_status(e, &e->written, new);
+    e->unknown = false;
     e->written_ms = now_ms;
     e->writing = true;
     entry_hold(e);

@@ -54,7 +54,9 @@ static void goal(const struct entry *e, struct metrics_family *f)
 /* --- what is seen ---------------------------------------------------------------------------- */
 static double seen(const struct entry *e, const char *figure)
 {
-    const json_t *value = json_object_get(e->last.observation, figure);
+    cleanup_json json_t *all =
+        e->last.observation ? json_loads(e->last.observation, 0, NULL) : NULL;
+    const json_t *value = json_object_get(all, figure);
     return json_is_number(value) ? json_number_value(value) : (double)NAN;
 }
 
@@ -146,7 +148,8 @@ static void recommended(const struct entry *e, struct metrics_family *f)
 {
     const char *name;
     json_t *cores;
-    json_object_foreach (e->last.cpu, name, cores)
+    cleanup_json json_t *all = e->last.cpu ? json_loads(e->last.cpu, 0, NULL) : NULL;
+    json_object_foreach (all, name, cores)
         metrics_set(f, json_number_value(cores), METRICS_LABELS(OF(e), name));
 }
 

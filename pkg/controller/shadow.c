@@ -17,7 +17,7 @@ static double figure(const json_t *what_if, const char *key)
 /* What status says of this spec from before a restart, or another leader's time. */
 static void resume(struct entry *e, struct recommend_shadow_sums *sums)
 {
-    const json_t *status = e->mpa.status, *what_if = json_object_get(status, "whatIf");
+    const json_t *status = entry_status(e), *what_if = json_object_get(status, "whatIf");
     const json_t *generation = json_object_get(status, "observedGeneration");
     int64_t since_ms;
     e->shadow_since_ms = clock_wall_ms();

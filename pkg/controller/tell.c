@@ -53,12 +53,6 @@ bool tell_is_of(const struct entry *e, const char *namespace_)
     return !namespace_ || (strncmp(e->key, namespace_, len) == 0 && e->key[len] == '/');
 }
 
-/* Our own, or where another replica leads, what that one has written. */
-static const json_t *status_of(const struct entry *e)
-{
-    return e->written && e->controller->leading ? e->written : e->mpa.status;
-}
-
 static const json_t *condition_of(const json_t *status, enum api_condition condition)
 {
     size_t i;
@@ -108,7 +102,7 @@ static int64_t whole(const json_t *o, const char *key)
 
 static struct figures figures_of(const struct entry *e)
 {
-    const json_t *status = status_of(e);
+    const json_t *status = entry_status(e);
     const json_t *seen = json_path(status, "lastDecision", "observation", NULL);
     if (e->last.decided && e->story && e->controller->leading)
         return (struct figures){.latency_ms = e->last.latency_us / 1000,
@@ -130,7 +124,7 @@ static struct figures figures_of(const struct entry *e)
 /* The first that is true of these; *why is in whose words. */
 static const char *health_of(const struct entry *e, const struct figures *f, const char **why)
 {
-    const json_t *status = status_of(e);
+    const json_t *status = entry_status(e);
     double goal_ms = (double)e->mpa.spec.latency_target_us / 1000;
     *why = "";
     if (e->invalid) {
@@ -171,9 +165,10 @@ static void set_spec(json_t *o, const struct entry *e)
 {
     const struct api_spec *spec = &e->mpa.spec;
     bool known = e->mpa.uid != NULL; /* else it never could be read */
-    const char *by = *e->recommender_name && e->controller->leading
-                         ? e->recommender_name
-                         : json_str(json_path(status_of(e), "lastDecision", "recommender", NULL));
+    const char *by =
+        *e->recommender_name && e->controller->leading
+            ? e->recommender_name
+            : json_str(json_path(entry_status(e), "lastDecision", "recommender", NULL));
     set(o, "target",
         known ? json_sprintf("%s/%s", spec->target_kind, spec->target_name) : json_string(""));
     set(o, "mode", json_string(known ? api_mode_name(spec->mode) : ""));
@@ -242,7 +237,7 @@ static double amount(int64_t milli)
 static json_t *tell_containers(const struct entry *e)
 {
     const json_t *recommended =
-        json_path(status_of(e), "recommendation", "containerRecommendations", NULL);
+        json_path(entry_status(e), "recommendation", "containerRecommendations", NULL);
     const struct kube_workload *workload;
     size_t n = 0, i;
     const struct kube_pod **pods = e->mpa.uid ? entry_pods(e, &workload, &n) : NULL;
@@ -296,7 +291,7 @@ static json_t *tell_what_if(const json_t *status)
 json_t *tell_detail(const struct entry *e)
 {
     json_t *o = tell_row(e), *learning = tell_learning(e);
-    const json_t *status = status_of(e);
+    const json_t *status = entry_status(e);
     bool known = e->mpa.uid != NULL;
     set(o, "minReplicas", count(known ? e->mpa.spec.min_replicas : -1));
     set(o, "maxReplicas", count(known ? e->mpa.spec.max_replicas : -1));
@@ -326,7 +321,7 @@ json_t *tell_learning(const struct entry *e)
 json_t *tell_learning_row(const struct entry *e)
 {
     json_t *o = tell_learning(e), *rewards;
-    const json_t *status = status_of(e);
+    const json_t *status = entry_status(e);
     bool fallback = condition_is(status, API_COND_FALLBACK_ACTIVE, "True");
     struct timeline_point points[MAX_REWARDS];
     if (!o)
