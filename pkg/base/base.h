@@ -52,6 +52,8 @@ void *xrealloc(void *p, size_t n, size_t size);
 char *xstrdup(const char *s); /* NULL gives NULL */
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void string_set(char **slot, const char *value); /* frees the old value, copies the new one */
+/* Gives the system back what is free: after work that needed much for a moment. */
+void memory_trim(void);
 
 void cleanup_free_(void *p);
 #define cleanup_free __attribute__((cleanup(cleanup_free_)))

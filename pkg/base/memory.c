@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,11 @@ void string_set(char **slot, const char *value)
     char *copy = xstrdup(value);
     free(*slot);
     *slot = copy;
+}
+
+void memory_trim(void)
+{
+    malloc_trim(0);
 }
 
 void cleanup_free_(void *p)

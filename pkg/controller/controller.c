@@ -30,6 +30,7 @@ static void on_collected(void *arg)
     decide(c, true);
     controller_catch_up(c);
     report_pass_ended(c);
+    memory_trim();
     log_debug("a pass is done", log_int("mpas", (int64_t)c->entries.count),
               log_int("ms", clock_mono_ms() - began_ms));
 }
@@ -290,5 +291,6 @@ void controller_free(struct controller *c)
     map_free(&c->pools, NULL);
     learner_free(c->learner);
     timeline_free(c->timeline);
+    json_decref(c->unpacked.tree);
     free(c);
 }

@@ -136,6 +136,20 @@ static void finish_pass(struct pass *pass)
     free(pass);
 }
 
+static void on_series(void *arg, const struct prom_series *series)
+{
+    const struct ask *ask = arg;
+    if (ask->pass->observe)
+        figures_add(ask->pass->observe->coming, ask->metric, series);
+}
+
+static void fail(struct figures *figures, enum prom_metric metric, const struct error *err)
+{
+    string_set(&figures->failure[metric], err->message);
+    if (metric != PROM_ACTION_BUCKETS)
+        figures_drop(figures, metric);
+}
+
 static void on_answer(void *arg, const struct prom_result *result, const struct error *err)
 {
     struct ask *ask = arg;
@@ -145,10 +159,10 @@ static void on_answer(void *arg, const struct prom_result *result, const struct 
                     (double)(clock_mono_ms() - ask->asked_ms) / 1000, result != NULL);
     if (o && ask->own_key)
         figures_add_own(o->coming, ask->own_key, result, err ? err->message : NULL);
-    else if (o && result)
-        figures_add(o->coming, ask->metric, result);
-    else if (o)
-        string_set(&o->coming->failure[ask->metric], err->message);
+    else if (o && result && ask->metric == PROM_ACTION_BUCKETS)
+        figures_add_actions(o->coming, result);
+    else if (o && !result)
+        fail(o->coming, ask->metric, err);
     if (o && !ask->own_key && ask->metric == PROM_ACTION_BUCKETS && !result)
         figures_keep_actions(o->coming, o->newest);
     struct pass *pass = ask->pass;
@@ -165,7 +179,10 @@ static void ask_for(struct pass *pass, const char *query, enum prom_metric metri
     *ask = (struct ask){
         .pass = pass, .metric = metric, .own_key = xstrdup(own_key), .asked_ms = clock_mono_ms()};
     pass->waiting++;
-    prom_query(pass->observe->prom, query, 0, on_answer, ask);
+    if (own_key || metric == PROM_ACTION_BUCKETS) /* small, and read as a whole */
+        prom_query(pass->observe->prom, query, 0, on_answer, ask);
+    else
+        prom_query_each(pass->observe->prom, query, on_series, on_answer, ask);
 }
 
 static bool is_wanted(const struct observe *o, enum prom_metric metric)
@@ -221,17 +238,20 @@ const char *observe_failure(const struct observe *o, enum prom_metric metric)
 
 /* --- history ---------------------------------------------------------------------------------
  */
+static void on_past(void *arg, const struct prom_series *series)
+{
+    const struct observe_history *h = arg;
+    double unit = h->requests ? 1 : 1000;
+    for (size_t j = 0; j < series->sample_count; j++)
+        h->on_sample(h->arg, prom_label(series, "namespace"), prom_label(series, "pod"),
+                     prom_label(series, "container"), series->samples[j].time_s,
+                     series->samples[j].value * unit);
+}
+
 static void on_history(void *arg, const struct prom_result *result, const struct error *err)
 {
     struct observe_history *h = arg;
-    double unit = h->requests ? 1 : 1000;
-    for (size_t i = 0; result && i < result->series_count; i++) {
-        const struct prom_series *series = &result->series[i];
-        for (size_t j = 0; j < series->sample_count; j++)
-            h->on_sample(h->arg, prom_label(series, "namespace"), prom_label(series, "pod"),
-                         prom_label(series, "container"), series->samples[j].time_s,
-                         series->samples[j].value * unit);
-    }
+    (void)result;
     h->on_done(h->arg, err);
     free(h);
 }
@@ -251,6 +271,6 @@ void observe_ask_history(struct observe *o, const struct observe_history *histor
     double now_s = (double)clock_wall_ms() / 1000;
     cleanup_free char *query =
         history->requests ? past_requests(o) : xstrdup(o->queries[PROM_CPU_USAGE]);
-    prom_query_range(o->prom, query, now_s - history->span_s, now_s, history->step_s, on_history,
-                     copy);
+    prom_query_range_each(o->prom, query, now_s - history->span_s, now_s, history->step_s, on_past,
+                          on_history, copy);
 }

@@ -124,25 +124,32 @@ void figures_put(struct figures *figures, const struct observe_figure *f)
         set_container(container_slot(pod, f->container), f->metric, f->value);
 }
 
-void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_result *result)
+void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_series *series)
 {
-    if (metric == PROM_ACTION_BUCKETS) {
-        figures_add_actions(figures, result);
+    struct observe_figure f = {
+        .metric = metric,
+        .namespace_ = prom_label(series, "namespace"),
+        .pod = prom_label(series, "pod"),
+        .container = prom_label(series, "container"),
+    };
+    if (series->sample_count == 0 || *f.pod == '\0' ||
+        (has_buckets(metric) && !figures_bucket_bound(series, &f.upper_s)))
         return;
-    }
-    for (size_t i = 0; i < result->series_count; i++) {
-        const struct prom_series *series = &result->series[i];
-        struct observe_figure f = {
-            .metric = metric,
-            .namespace_ = prom_label(series, "namespace"),
-            .pod = prom_label(series, "pod"),
-            .container = prom_label(series, "container"),
-        };
-        if (series->sample_count == 0 || *f.pod == '\0' ||
-            (has_buckets(metric) && !figures_bucket_bound(series, &f.upper_s)))
-            continue;
-        f.value = series->samples[series->sample_count - 1].value;
-        figures_put(figures, &f);
+    f.value = series->samples[series->sample_count - 1].value;
+    figures_put(figures, &f);
+}
+
+void figures_drop(struct figures *figures, enum prom_metric metric)
+{
+    void *value;
+    for (size_t i = 0; (i = map_next(&figures->pods, i, NULL, &value)) != 0;) {
+        struct pod_figures *pod = value;
+        if (metric == PROM_LATENCY_BUCKETS)
+            pod->latency.count = 0;
+        else if (metric == PROM_PROXY_BUCKETS)
+            pod->proxy_latency.count = 0;
+        for (size_t c = 0; !has_buckets(metric) && c < pod->container_count; c++)
+            set_container(&pod->containers[c], metric, NAN);
     }
 }
 

@@ -50,7 +50,9 @@ struct figures *figures_new(void);
 void figures_free(struct figures *figures);
 void figures_put(struct figures *figures, const struct observe_figure *figure);
 void figures_add(struct figures *figures, enum prom_metric metric,
-                 const struct prom_result *result);
+                 const struct prom_series *series);
+/* As if nothing had been added of the metric. */
+void figures_drop(struct figures *figures, enum prom_metric metric);
 void figures_add_own(struct figures *figures, const char *key, const struct prom_result *result,
                      const char *failure);
 /* actions.c */

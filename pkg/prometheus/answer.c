@@ -74,7 +74,8 @@ static const char *keep_text(struct answer *a)
 {
     const char *text = a->scan.text;
     size_t len = a->scan.text_len;
-    const char **slot = &a->recent[hash_bytes(text, len) & a->recent_mask];
+    const char *none = NULL;
+    const char **slot = a->recent ? &a->recent[hash_bytes(text, len) & a->recent_mask] : &none;
     if (*slot && strncmp(*slot, text, len) == 0 && (*slot)[len] == '\0')
         return *slot;
     char *copy = chunk_alloc(a->out, len + 1, 1);
@@ -457,6 +458,55 @@ bool prom_parse_refusal(const char *body, size_t len, struct error *err)
         explain_refusal(&a, err);
     prom_result_clear(&ignored);
     return refusal;
+}
+
+struct prom_one {
+    struct answer answer;
+    struct prom_result result;
+};
+
+struct prom_one *prom_one_new(void)
+{
+    struct prom_one *one = xcalloc(1, sizeof(*one));
+    one->answer.out = &one->result;
+    return one;
+}
+
+void prom_one_free(struct prom_one *one)
+{
+    free(one->answer.samples);
+    prom_result_clear(&one->result);
+    free(one);
+}
+
+/* The newest chunk, which is the largest, is used again. */
+static void begin_anew(struct prom_result *out)
+{
+    struct prom_chunk *kept = out->memory;
+    for (struct prom_chunk *chunk = kept ? kept->next : NULL, *next; chunk; chunk = next) {
+        next = chunk->next;
+        free(chunk);
+    }
+    if (kept)
+        kept->next = NULL;
+    if (kept)
+        kept->used = 0;
+    out->series_count = 0;
+}
+
+const struct prom_series *prom_one_read(struct prom_one *one, const char *text, size_t len,
+                                        bool matrix, struct error *err)
+{
+    struct answer *a = &one->answer;
+    begin_anew(a->out);
+    a->out->type = matrix ? PROM_MATRIX : PROM_VECTOR;
+    a->sample_count = 0;
+    scan_init(&a->scan, text, len);
+    int outcome = read_series(a) < 0 ? -1 : scan_end(&a->scan);
+    if (outcome < 0)
+        explain(a, err);
+    scan_free(&a->scan);
+    return outcome < 0 ? NULL : a->out->series;
 }
 
 void prom_result_clear(struct prom_result *result)

@@ -41,6 +41,7 @@ struct prom_call {
     uv_timer_t timer;
     struct error error;
     struct tls *tls;
+    struct prom_stream *stream; /* NULL: the answer is read as a whole */
     prom_done on_done;
     void *arg;
 };
@@ -204,6 +205,7 @@ static void finish(struct prom_call *call, const struct prom_result *result,
         call->next->link = call->link;
     *call->link = call->next;
     tls_release(call->tls);
+    prom_stream_free(call->stream);
     if (call->http)
         free(call);
     else
@@ -292,16 +294,26 @@ static void on_answer(void *arg, const struct http_response *response)
     struct prom_result result = {0};
     struct error err = {0};
     int outcome;
-    if (response->error.code != ERROR_NONE) {
+    if (call->stream && prom_stream_failed(call->stream)) {
+        outcome = prom_stream_end(call->stream, &result, &err);
+    } else if (response->error.code != ERROR_NONE) {
         err = response->error;
         outcome = error_prefix(&err, "Prometheus at %.200s", call->prom->url);
     } else if (response->status != 200) {
         outcome = explain_status(call->prom, response, &err);
+    } else if (call->stream) {
+        outcome = prom_stream_end(call->stream, &result, &err);
     } else {
         outcome = prom_parse(response->body, response->body_len, &result, &err);
     }
     finish(call, outcome < 0 ? NULL : &result, &err);
     prom_result_clear(&result);
+}
+
+static int on_chunk(void *arg, const char *data, size_t len)
+{
+    const struct prom_call *call = arg;
+    return prom_stream_feed(call->stream, data, len);
 }
 
 static void on_failed(uv_timer_t *timer)
@@ -355,6 +367,7 @@ static int send_form(struct prom_call *call, const char *path, const struct buf 
                                    .tls = &call->tls->http,
                                    .timeout_ms = prom->timeout_ms,
                                    .max_body = MAX_ANSWER,
+                                   .on_chunk = call->stream ? on_chunk : NULL,
                                    .on_done = on_answer,
                                    .arg = call};
     call->http = http_send(prom->http, &request, err);
@@ -382,13 +395,14 @@ static int begin_form(const struct prom *prom, struct buf *form, const char *que
 }
 
 static void ask(struct prom *prom, const char *path, const struct buf *form, int formed,
-                prom_done on_done, void *arg)
+                prom_each on_series, prom_done on_done, void *arg)
 {
     struct prom_call *call = xcalloc(1, sizeof(*call));
     call->prom = prom;
     call->on_done = on_done;
     call->arg = arg;
     call->tls = current_tls(prom);
+    call->stream = on_series ? prom_stream_new(on_series, arg) : NULL;
     call->link = &prom->calls;
     call->next = prom->calls;
     if (call->next)
@@ -409,15 +423,29 @@ void prom_query(struct prom *prom, const char *query, double time_s, prom_done o
     int formed = begin_form(prom, &form, query);
     if (formed == 0 && time_s > 0)
         formed = buf_printf(&form, "&time=%.3f", time_s);
-    ask(prom, "/api/v1/query", &form, formed, on_done, arg);
+    ask(prom, "/api/v1/query", &form, formed, NULL, on_done, arg);
 }
 
-void prom_query_range(struct prom *prom, const char *query, double start_s, double end_s,
-                      double step_s, prom_done on_done, void *arg)
+void prom_query_each(struct prom *prom, const char *query, prom_each on_series, prom_done on_done,
+                     void *arg)
+{
+    cleanup_buf struct buf form;
+    int formed = begin_form(prom, &form, query);
+    ask(prom, "/api/v1/query", &form, formed, on_series, on_done, arg);
+}
+
+void prom_query_range_each(struct prom *prom, const char *query, double start_s, double end_s,
+                           double step_s, prom_each on_series, prom_done on_done, void *arg)
 {
     cleanup_buf struct buf form;
     int formed = begin_form(prom, &form, query);
     if (formed == 0)
         formed = buf_printf(&form, "&start=%.3f&end=%.3f&step=%.3f", start_s, end_s, step_s);
-    ask(prom, "/api/v1/query_range", &form, formed, on_done, arg);
+    ask(prom, "/api/v1/query_range", &form, formed, on_series, on_done, arg);
+}
+
+void prom_query_range(struct prom *prom, const char *query, double start_s, double end_s,
+                      double step_s, prom_done on_done, void *arg)
+{
+    prom_query_range_each(prom, query, start_s, end_s, step_s, NULL, on_done, arg);
 }

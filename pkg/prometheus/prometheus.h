@@ -102,6 +102,15 @@ void prom_query(struct prom *prom, const char *query, double time_s, prom_done o
 void prom_query_range(struct prom *prom, const char *query, double start_s, double end_s,
                       double step_s, prom_done on_done, void *arg);
 
+/* Each series is told as it arrives, and gone when on_series returns: an answer of 40 MB needs no
+ * memory. In the end on_done gets a result without them; when it gets an error, there may be some
+ * that were told and some that never will be. */
+typedef void (*prom_each)(void *arg, const struct prom_series *series);
+void prom_query_each(struct prom *prom, const char *query, prom_each on_series, prom_done on_done,
+                     void *arg);
+void prom_query_range_each(struct prom *prom, const char *query, double start_s, double end_s,
+                           double step_s, prom_each on_series, prom_done on_done, void *arg);
+
 /* --- templates (template.c) ------------------------------------------------------------------
  * The queries in use by default; any of them can be replaced for the installation. In them stand
  * $window (the rate window), $namespaces (a regular expression of the namespaces watched), and for
