@@ -200,8 +200,14 @@ int prom_stream_feed(struct prom_stream *s, const char *data, size_t len)
 
 int prom_stream_end(struct prom_stream *s, struct prom_result *out, struct error *err)
 {
-    if (s->error.code == ERROR_NONE)
-        return prom_parse(buf_string(&s->rest), s->rest.len, out, err);
-    *err = s->error;
-    return -1;
+    if (s->error.code != ERROR_NONE) {
+        *err = s->error;
+        return -1;
+    }
+    if (prom_parse(buf_string(&s->rest), s->rest.len, out, err) < 0)
+        return -1;
+    for (size_t i = 0; i < out->series_count; i++) /* whose type came too late */
+        s->on_series(s->arg, &out->series[i]);
+    out->series_count = 0;
+    return 0;
 }
