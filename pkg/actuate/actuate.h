@@ -12,6 +12,9 @@ typedef void (*actuate_done)(void *arg, const struct error *err); /* NULL: it is
 /* Any write whose answer is of no interest but for whether it was taken. */
 void actuate_write(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
                    actuate_done on_done, void *arg);
+/* The same, after all other writes: for what only tells. */
+void actuate_tell(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
+                  actuate_done on_done, void *arg);
 void actuate_make(struct kube *kube, const char *path, const json_t *object, actuate_done on_done,
                   void *arg);
 /* Several writes whose answer is one: on_done is called after the last, with the first failure.

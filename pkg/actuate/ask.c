@@ -23,6 +23,19 @@ void actuate_write(struct kube *kube, enum kube_patch patch, const char *path, c
                   .patch = patch, .path = path, .body = body, .on_done = on_answer, .arg = call});
 }
 
+void actuate_tell(struct kube *kube, enum kube_patch patch, const char *path, const json_t *body,
+                  actuate_done on_done, void *arg)
+{
+    struct call *call = xcalloc(1, sizeof(*call));
+    *call = (struct call){.on_done = on_done, .arg = arg};
+    kube_send(kube, &(struct kube_request){.patch = patch,
+                                           .path = path,
+                                           .body = body,
+                                           .lazy = true,
+                                           .on_done = on_answer,
+                                           .arg = call});
+}
+
 void actuate_make(struct kube *kube, const char *path, const json_t *object, actuate_done on_done,
                   void *arg)
 {

@@ -11,16 +11,34 @@ static bool can_decide(const struct controller *c)
            observe_collected_ms(c->observe) > 0;
 }
 
-static void decide(struct controller *c, bool all)
+/* The entries of one part of the map; gives the place of the first whose status was left untold, or
+ * none. */
+static size_t decide_part(struct controller *c, bool all, size_t from, size_t to, size_t none)
 {
+    size_t left = none, next;
     void *value;
-    if (!can_decide(c))
-        return;
-    for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
+    for (size_t i = from; (next = map_next(&c->entries, i, NULL, &value)) != 0 && next <= to;
+         i = next) {
         struct entry *e = value;
+        c->untold = false;
         if (all || e->due)
             entry_decide(e);
+        if (c->untold && left == none)
+            left = i;
     }
+    return left;
+}
+
+/* Where status is written more slowly than it changes, all get their turn. */
+static void decide(struct controller *c, bool all)
+{
+    size_t begin = c->begin_at;
+    if (!can_decide(c))
+        return;
+    size_t left = decide_part(c, all, begin, SIZE_MAX, SIZE_MAX);
+    size_t early = decide_part(c, all, 0, begin, begin);
+    if (all)
+        c->begin_at = left != SIZE_MAX ? left : early;
 }
 
 static void on_collected(void *arg)

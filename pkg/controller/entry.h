@@ -55,6 +55,8 @@ struct controller {
     struct map by_target; /* entry_target_key → the entry that has the target */
     struct map pools;     /* namespace/group → what the members of a harvest group leave */
     bool leading, stopping;
+    bool untold;     /* a status was left for the next pass, as too many writes wait */
+    size_t begin_at; /* in entries: where the next pass begins, with the first that was left */
     struct report report;
     struct learner *learner;                         /* NULL: nothing is learned */
     struct serve_route routes[3 + DASHBOARD_ROUTES]; /* what is served */

@@ -7,6 +7,8 @@
 /* Events of the cluster are gathered for this long before they are acted on. A new pod's container
  * starts within a second: what it is to have should be there before. */
 #define SOON_MS 20
+/* Writes that wait, at which status is left for the next pass. */
+#define MOST_WAITING 500
 /* How soon it is looked again whether all of the cluster is known. */
 #define UNKNOWN_MS 100
 
@@ -106,7 +108,14 @@ static void write_status(void *self, const struct api_mpa *mpa, const json_t *pa
     cleanup_free char *path =
         xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL "/%s/status",
                   mpa->namespace_, mpa->name);
-    actuate_write(live->kube, KUBE_PATCH_MERGE, path, patch, on_done, arg);
+    actuate_tell(live->kube, KUBE_PATCH_MERGE, path, patch, on_done, arg);
+}
+
+/* A body waits with its request: ten thousand would be 30 MB. */
+static bool may_tell(void *self)
+{
+    const struct live *live = self;
+    return kube_writes_queued(live->kube) < MOST_WAITING;
 }
 
 static void tell(void *self, const struct kube_event *event)
@@ -145,6 +154,7 @@ static struct world world_of(struct live *live)
         .hand_back = hand_back,
         .resize = resize,
         .write_status = write_status,
+        .may_tell = may_tell,
         .tell = tell,
         .load_policy = keep_load,
         .save_policy = keep_save,

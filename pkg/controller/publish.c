@@ -57,12 +57,16 @@ void publish(struct entry *e, struct api_status *status)
         (!old_figures || json_equal(old, new)))
         return;
     cleanup_json json_t *patch = patch_from(old, new, entry_is_external(e));
+    const struct world *world = &e->controller->world;
+    if (world->may_tell && !world->may_tell(world->self)) {
+        e->controller->untold = true;
+        return;
+    }
     entry_move_status(e, &e->written, &e->written_before);
     entry_keep_status(e, &e->written, new);
     e->unknown = false;
     e->written_ms = now_ms;
     e->writing = true;
     entry_hold(e);
-    const struct world *world = &e->controller->world;
     world->write_status(world->self, &e->mpa, patch, on_written, e);
 }

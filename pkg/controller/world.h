@@ -51,6 +51,8 @@ struct world {
     /* patch is a merge patch: {"status": …}. */
     void (*write_status)(void *self, const struct api_mpa *mpa, const json_t *patch,
                          actuate_done on_done, void *arg);
+    /* False: so many writes wait that status had better be told another time. NULL: never. */
+    bool (*may_tell)(void *self);
     void (*tell)(void *self, const struct kube_event *event);
 
     /* --- where policies are kept that were found for an MPA; NULL, all of them: nowhere ----- */

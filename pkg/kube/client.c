@@ -10,6 +10,7 @@
 #define DEFAULT_WRITE_BURST       100.0
 #define DEFAULT_TIMEOUT_MS        15000
 #define MAX_QUEUED                10000
+#define LAZY                      ((uint64_t)1 << 63) /* added to the number of a lazy write */
 #define MAX_WRITES_IN_FLIGHT      64 /* below the server's limit of streams on one connection */
 #define MAX_RETRIES               3
 #define DEFAULT_RETRY_AFTER_MS    1000
@@ -360,7 +361,7 @@ static struct kube_call *call_new(struct kube *kube, const struct kube_call_spec
     call->arg = r->arg;
     call->timeout_ms = r->timeout_ms > 0 || spec->on_chunk ? r->timeout_ms : DEFAULT_TIMEOUT_MS;
     call->idle_timeout_ms = spec->idle_timeout_ms;
-    call->number = ++kube->last_number;
+    call->number = ++kube->last_number + (r->lazy ? LAZY : 0);
     call->write = strcmp(call->method, "GET") != 0;
     call->urgent = spec->urgent;
     call->timer = kube_timer_new(kube->loop, call_on_timer, call);

@@ -96,12 +96,13 @@ struct kube_request {
     const json_t *body; /* read before kube_send returns; NULL: none */
     int64_t timeout_ms; /* 0: 15 s, counted from when it is sent */
     bool at_once;       /* it writes nothing: it waits for no other, and is not sent again */
+    bool lazy;          /* a write that lets all others go first */
     kube_done on_done;  /* called exactly once, never before kube_send has returned */
     void *arg;
 };
-/* Writes (all but GET) are sent at the limited rate, in order of asking. 429 and 503 with
- * Retry-After are honoured: the request is sent again after the wait, at most 3 times, and other
- * writes hold. */
+/* Writes (all but GET) are sent at the limited rate, in order of asking, lazy ones after the
+ * others. 429 and 503 with Retry-After are honoured: the request is sent again after the wait, at
+ * most 3 times, and other writes hold. */
 void kube_send(struct kube *kube, const struct kube_request *request);
 uint64_t kube_writes_sent(const struct kube *kube);
 size_t kube_writes_queued(const struct kube *kube);

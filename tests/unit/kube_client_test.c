@@ -203,6 +203,25 @@ static void unauthorized_is_tried_again_once(void **state)
     stop(s);
 }
 
+static void lazy_writes_let_others_go_first(void **state)
+{
+    (void)state;
+    struct script *s = start(&(struct kube_options){.writes_per_second = 5, .write_burst = 1});
+    struct outcome o[4] = {0};
+    static const struct {
+        const char *path;
+        bool lazy;
+    } writes[] = {{"/now", false}, {"/lazy-1", true}, {"/lazy-2", true}, {"/other", false}};
+    static const char *const order[] = {"/now", "/other", "/lazy-1", "/lazy-2"};
+    for (size_t i = 0; i < ARRAY_LEN(writes); i++)
+        ask(s, &o[i],
+            (struct kube_request){.method = "PUT", .path = writes[i].path, .lazy = writes[i].lazy});
+    fake_run_until(&s->fake, o[0].done && o[1].done && o[2].done && o[3].done);
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        assert_non_null(strstr(s->targets[i], order[i]));
+    stop(s);
+}
+
 static void retry_after_is_honoured_and_holds_writes(void **state)
 {
     (void)state;
@@ -351,6 +370,7 @@ int main(void)
         cmocka_unit_test(patches_name_their_type_and_manager),
         cmocka_unit_test(field_manager_joins_a_query),
         cmocka_unit_test(unauthorized_is_tried_again_once),
+        cmocka_unit_test(lazy_writes_let_others_go_first),
         cmocka_unit_test(retry_after_is_honoured_and_holds_writes),
         cmocka_unit_test(patience_ends_after_three_retries),
         cmocka_unit_test(plain_429_waits_a_second),
