@@ -158,6 +158,7 @@ static int connect_prometheus(struct program *p, const struct options *o, struct
                       o->query_proxy, o->query_openwhisk},
         .namespaces = o->namespaces.items,
         .window_s = o->window_s,
+        .own = options_own_queries(o),
     };
     p->observe = observe_new(p->prom, &observe, err);
     return p->observe ? 0 : -1;

@@ -5,6 +5,7 @@
 
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const dashboards[] = {"kubernetes", "off", NULL};
+static const char *const own_queries[] = {"any", "namespace", "off", NULL};
 static const char *const formats[] = {"logfmt", "json", NULL};
 
 #define AT(field) offsetof(struct options, field)
@@ -44,6 +45,9 @@ static const struct args_option table[] = {
      "PromQL for latency buckets of Knative's queue-proxies, as query-latency"},
     {"query-openwhisk", ARGS_TEXT, AT(query_openwhisk), NULL, 0, 0, NULL,
      "PromQL for latency buckets of OpenWhisk's actions by namespace, initiator, action, le"},
+    {"own-queries", ARGS_CHOICE, AT(own_queries), "any", 0, 0, own_queries,
+     "any, namespace or off: which spec.goals.latency.query of MPAs are asked; namespace: those "
+     "that read series of their own namespace only"},
     {"interval", ARGS_DURATION, AT(interval_s), "15s", 0.5, 3600, NULL, "time between decisions"},
     {"window", ARGS_DURATION, AT(window_s), "1m", 1, 3600, NULL, "how far back rates look"},
     {"status-interval", ARGS_DURATION, AT(status_interval_s), "15s", 0.5, 3600, NULL,
@@ -176,6 +180,13 @@ int options_open_journal(const struct options *o, struct journal **out, struct e
         return 0;
     *out = journal_open(o->journal, (size_t)(o->journal_max_mib * 1048576), &setting, err);
     return *out ? 0 : error_prefix(err, "--journal");
+}
+
+enum observe_own options_own_queries(const struct options *o)
+{
+    return strcmp(o->own_queries, "off") == 0         ? OBSERVE_OWN_OFF
+           : strcmp(o->own_queries, "namespace") == 0 ? OBSERVE_OWN_NAMESPACE
+                                                      : OBSERVE_OWN_ANY;
 }
 
 const char *options_listen(const struct options *o)

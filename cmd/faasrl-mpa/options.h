@@ -14,6 +14,7 @@ struct options {
     double prometheus_timeout_s;
     const char *query_latency, *query_cpu, *query_throttled, *query_memory, *query_proxy,
         *query_openwhisk;
+    const char *own_queries; /* "any", "namespace" or "off" */
     double interval_s, window_s, status_interval_s, history_s;
     double default_cpu_utilization;
     double resize_cooldown_s, resize_up_factor, resize_down_factor, resize_threshold;
@@ -41,6 +42,7 @@ void options_print_help(void);
 struct controller_options options_of_controller(const struct options *options);
 /* NULL in *out: none is asked for. */
 int options_open_journal(const struct options *options, struct journal **out, struct error *err);
+enum observe_own options_own_queries(const struct options *options);
 /* NULL: nothing is served. */
 const char *options_listen(const struct options *options);
 

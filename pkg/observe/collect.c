@@ -18,14 +18,22 @@ struct ask { /* one query of a pass */
     int64_t asked_ms;
 };
 
-/* A regular expression that matches exactly these names; ".+" for all. Names of namespaces are DNS
- * labels, so there is nothing to escape. */
+/* The dots of a name stand for themselves only; nothing else in it means anything. */
+static int put_name(struct buf *out, const char *name)
+{
+    for (; *name; name++)
+        if (buf_printf(out, "%s%c", *name == '.' ? "\\" : "", *name) < 0)
+            return -1;
+    return 0;
+}
+
+/* A regular expression that matches exactly these names of namespaces or pods; ".+" for all. */
 static char *any_of(const char *const *names)
 {
     struct buf b;
     buf_init(&b, 1 << 20);
     for (size_t i = 0; names && names[i]; i++)
-        if (buf_printf(&b, "%s%s", i ? "|" : "", names[i]) < 0)
+        if ((i > 0 && buf_puts(&b, "|") < 0) || put_name(&b, names[i]) < 0)
             break;
     if (b.len == 0)
         (void)!buf_puts(&b, ".+");
@@ -38,6 +46,7 @@ struct observe *observe_new(struct prom *prom, const struct observe_options *opt
     struct observe *o = xcalloc(1, sizeof(*o));
     o->prom = prom;
     o->window_s = options->window_s;
+    o->own = options->own;
     snprintf(o->window, sizeof(o->window), "%.0fs", options->window_s);
     o->newest = figures_new();
 
@@ -81,6 +90,16 @@ static char *pods_regex(const struct observe_own_query *own)
     return regex;
 }
 
+static int check_own(const struct observe *o, const char *query, const char *namespace_,
+                     struct error *err)
+{
+    if (o->own == OBSERVE_OWN_OFF)
+        return error_set(err, ERROR_FORBIDDEN,
+                         "this installation asks no queries of MPAs: leave out "
+                         "spec.goals.latency.query (--own-queries)");
+    return o->own == OBSERVE_OWN_NAMESPACE ? prom_query_confined(query, namespace_, err) : 0;
+}
+
 void observe_add_own(struct observe *o, const struct observe_own_query *own)
 {
     cleanup_free char *pods = pods_regex(own);
@@ -93,10 +112,12 @@ void observe_add_own(struct observe *o, const struct observe_own_query *own)
     };
     struct error err = {0};
     char *query = prom_expand(own->mpa->spec.latency_query, variables, ARRAY_LEN(variables), &err);
-    if (query == NULL)
-        free(map_put(&o->own_mistakes, own->key, xstrdup(err.message)));
-    else
+    if (query && check_own(o, query, own->mpa->namespace_, &err) == 0) {
         free(map_put(&o->own_queries, own->key, query));
+        return;
+    }
+    free(query);
+    free(map_put(&o->own_mistakes, own->key, xstrdup(err.message)));
 }
 
 void observe_want_proxies(struct observe *o)

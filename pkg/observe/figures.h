@@ -72,6 +72,7 @@ struct observe {
     char *queries[PROM_METRIC_COUNT];
     bool proxies;       /* are asked about in the next pass */
     struct map actions; /* likewise, as these are named by MPAs; name → non-NULL */
+    enum observe_own own;
     double window_s;
     char window[16];
     struct figures *newest, *coming; /* coming: of the pass under way */

@@ -10,7 +10,15 @@
 
 struct observe; /* the queries of an installation and their newest answers */
 
+/* Which queries of MPAs are asked. */
+enum observe_own {
+    OBSERVE_OWN_ANY,
+    OBSERVE_OWN_NAMESPACE, /* those that read series of the MPA's namespace only */
+    OBSERVE_OWN_OFF,
+};
+
 struct observe_options {
+    enum observe_own own;
     const char *templates[PROM_METRIC_COUNT]; /* NULL: the built-in one */
     const char *const *namespaces;            /* NULL-terminated; NULL or empty: all */
     double window_s;                          /* rates look back this far */

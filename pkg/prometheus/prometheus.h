@@ -135,4 +135,9 @@ struct prom_variable {
 char *prom_expand(const char *template_, const struct prom_variable *variables, size_t n,
                   struct error *err);
 
+/* Whether a query reads series of this namespace only: each selector in it says namespace="…" in
+ * so many words. Errs on the safe side: what is not understood is refused, and so is what other
+ * dialects than Prometheus' own add. The error says what would be right. */
+int prom_query_confined(const char *query, const char *namespace_, struct error *err);
+
 #endif

@@ -389,6 +389,15 @@ static const struct bad {
     {"spec.scaleTargetRef.name", "", "spec.scaleTargetRef.name", "required"},
     {"spec.scaleTargetRef.name", "''", "spec.scaleTargetRef.name", "DNS subdomain"},
     {"spec.scaleTargetRef.name", "guest/hello", "spec.scaleTargetRef.name", "DNS subdomain"},
+    /* Ways into other namespaces, by our requests and by our queries. */
+    {"spec.scaleTargetRef.name", "../../bank/deployments/a", "spec.scaleTargetRef.name", "DNS"},
+    {"spec.scaleTargetRef.name", "a%2f..%2fb", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef.name", "'a?dryRun=All'", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef.name", "'a\"} or up{b=\"c'", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef.name", "'a|.+'", "spec.scaleTargetRef.name", "DNS subdomain"},
+    {"spec.scaleTargetRef.kind", "Deployment/../../bank", "spec.scaleTargetRef.kind", ""},
+    {"spec.scaleTargetRef.apiVersion", "apps/v1/namespaces/bank", "spec.scaleTargetRef.apiVersion",
+     ""},
     {"spec.scaleTargetRef", "{apiVersion: openwhisk.apache.org/v1, kind: Action, name: hello}",
      "spec.scaleTargetRef.name", "NAMESPACE/PACKAGE/ACTION"},
     {"spec.scaleTargetRef.kind", "deployment", "spec.scaleTargetRef.kind", "Deployment"},
@@ -584,9 +593,10 @@ static void warns_of_unknown_fields(void **state)
     put(json, "spec.constraints.container.0.requests.minAllowd", "{}");
     put(json, "metadata.label", "{}");
     put(json, "spec.zebra", "1");
+    put(json, "spec.scaleTargetRef.namespace", "bank"); /* a target is always in the MPA's own */
 
     assert_int_equal(api_validate(json, &findings), 0);
-    assert_int_equal(findings.count, 5);
+    assert_int_equal(findings.count, 6);
     assert_true(
         has_finding(&findings, true, "spec.goals.latency.percentil", "did you mean percentile?"));
     assert_true(has_finding(&findings, true, "spec.minReplicas",
@@ -595,6 +605,7 @@ static void warns_of_unknown_fields(void **state)
                             "did you mean minAllowed?"));
     assert_true(has_finding(&findings, true, "metadata.label", "did you mean labels?"));
     assert_true(has_finding(&findings, true, "spec.zebra", "unknown field, it is ignored"));
+    assert_true(has_finding(&findings, true, "spec.scaleTargetRef.namespace", "it is ignored"));
     api_findings_clear(&findings);
     assert_int_equal(api_parse(json, &mpa, &err), 0);
     api_clear(&mpa);

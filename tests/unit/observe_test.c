@@ -19,6 +19,7 @@ struct script {
     struct kube_workload workload;
     struct kube_pod *pods[4];
     size_t pod_count;
+    bool escaped;
     struct observe_view view;
     struct error err;
 };
@@ -70,7 +71,7 @@ static const char ready[] =
     "\"lastTransitionTime\":\"2026-01-01T00:00:10Z\"}],\"containerStatuses\":[{\"name\":\"c\","
     "\"resources\":{\"requests\":{\"cpu\":\"200m\"}}}]}";
 
-static struct script *start(const char *own_query)
+static struct script *start_with(const char *own_query, enum observe_own own)
 {
     struct script *s = xcalloc(1, sizeof(*s));
     s->fake.on_request = on_request;
@@ -78,7 +79,7 @@ static struct script *start(const char *own_query)
     fake_start(&s->fake, NULL);
     cleanup_free char *url = xasprintf("http://127.0.0.1:%d", s->fake.port);
     struct prom_config config = {.url = url};
-    struct observe_options options = {.window_s = 30};
+    struct observe_options options = {.window_s = 30, .own = own};
     s->prom = prom_new(&s->fake.loop, s->fake.http, &config, &s->err);
     s->observe = observe_new(s->prom, &options, &s->err);
     assert_non_null(s->observe);
@@ -95,6 +96,11 @@ static struct script *start(const char *own_query)
     s->latency = s->cpu = s->throttled = s->memory = "";
     clock_set(1000000, NOW_MS);
     return s;
+}
+
+static struct script *start(const char *own_query)
+{
+    return start_with(own_query, OBSERVE_OWN_ANY);
 }
 
 static void stop(struct script *s)
@@ -343,6 +349,28 @@ static void test_an_own_query_gives_seconds_or_buckets(void **state)
     stop(s);
 }
 
+/* What is asked holds the text; the body is a form, percent-encoded. */
+static void on_dots(void *arg, const struct fake_request *r)
+{
+    struct script *s = arg;
+    if (strstr(r->body, "own_metric"))
+        s->escaped = strstr(r->body, "a%5C%5C.b") != NULL && !strstr(r->body, "a.b");
+    on_request(arg, r);
+}
+
+static void test_a_dot_in_a_pods_name_is_a_dot(void **state)
+{
+    struct script *s = start(",\"query\":\"own_metric{pod=~\\\"$pods\\\"}\"");
+    (void)state;
+    s->fake.on_request = on_dots;
+    add_pod(s, "a.b", ready);
+    s->cpu = CPU_OF("a.b", "0.1");
+    s->own = "";
+    assert_int_equal(look(s), 0);
+    assert_true(s->escaped);
+    stop(s);
+}
+
 static void test_a_wrong_own_query_says_what_is_wrong(void **state)
 {
     struct script *s = start(",\"query\":\"own_metric{x=\\\"$nonsense\\\"}\"");
@@ -352,6 +380,44 @@ static void test_a_wrong_own_query_says_what_is_wrong(void **state)
     assert_int_equal(look(s), 0);
     assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
     assert_non_null(strstr(s->view.latency_trouble, "nonsense"));
+    stop(s);
+}
+
+/* Prometheus is asked nothing that the installation does not allow. */
+static void assert_own_is_refused(const char *own_query, enum observe_own own, const char *why)
+{
+    struct script *s = start_with(own_query, own);
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    s->own = "{\"metric\":{\"namespace\":\"ns\"},\"value\":[1,\"0.25\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->queries, 4);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, why));
+    stop(s);
+}
+
+static void test_an_own_query_may_be_kept_in_its_namespace(void **state)
+{
+    (void)state;
+    assert_own_is_refused(",\"query\":\"own_metric\"", OBSERVE_OWN_NAMESPACE, "its own namespace");
+    assert_own_is_refused(",\"query\":\"own_metric{namespace=\\\"bank\\\"}\"",
+                          OBSERVE_OWN_NAMESPACE, "its own namespace");
+    /* Another namespace that pretends to be this one afterwards. */
+    assert_own_is_refused(",\"query\":\"label_replace(own_metric{}, 'namespace', '$namespace', '', "
+                          "'')\"",
+                          OBSERVE_OWN_NAMESPACE, "its own namespace");
+    assert_own_is_refused(",\"query\":\"own_metric{namespace=\\\"$namespace\\\"}\"",
+                          OBSERVE_OWN_OFF, "asks no queries of MPAs");
+
+    struct script *s = start_with(",\"query\":\"own_metric{namespace=\\\"$namespace\\\"}\"",
+                                  OBSERVE_OWN_NAMESPACE);
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    s->own = "{\"metric\":{},\"value\":[1,\"0.25\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->queries, 5);
+    assert_true(fabs(s->view.seen.latency_ms - 250) < 1e-6);
     stop(s);
 }
 
@@ -577,6 +643,8 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_sized_is_not_ours),
         cmocka_unit_test(test_an_own_query_gives_seconds_or_buckets),
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
+        cmocka_unit_test(test_a_dot_in_a_pods_name_is_a_dot),
+        cmocka_unit_test(test_an_own_query_may_be_kept_in_its_namespace),
         cmocka_unit_test(test_figures_as_json),
         cmocka_unit_test(test_figures_can_be_given),
         cmocka_unit_test(test_latency_of_an_action),

@@ -35,6 +35,7 @@
 - {{ printf "--query-%s=%s" $name . | replace "$" "$$" | quote }}
 {{- end }}
 {{- end }}
+- --own-queries={{ $v.queries.own }}
 - --interval={{ $v.interval }}
 - --window={{ $v.window }}
 - --status-interval={{ $v.statusInterval }}
