@@ -260,7 +260,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods image chart krew man install clean
+.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods image sbom chart krew man install clean
 bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -301,6 +301,8 @@ $(BUILD)/faasrl-mpa.tar: $(PROGRAMS:%=$(BUILD)/image/%) $(BUILD)/policy tools/im
 	    --users --libs $(foreach p,$(PROGRAMS),$(BUILD)/image/$(p):/$(p)) $(BUILD)/policy:/policy \
 	    $(CA_BUNDLE):$(CA_BUNDLE)
 	@ls -l $@ | awk '{ printf "  IMAGE %s, %.1f MiB\n", $$NF, $$5 / 1048576 }'
+sbom: image ## what the image is made of, as SPDX in JSON: build/faasrl-mpa.spdx.json
+	@tools/sbom --image $(BUILD)/faasrl-mpa.tar --version $(VERSION) --out $(BUILD)/faasrl-mpa.spdx.json
 HELM = $(shell tests/cluster/build helm)
 chart: ## pack the Helm chart: build/faasrl-mpa-VERSION.tgz
 	@$(HELM) package -d $(BUILD) charts/faasrl-mpa

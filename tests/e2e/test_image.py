@@ -1,6 +1,7 @@
 """The image: what is in it, that anyone gets the same one, and that it finds servers by name and trusts the public
 authorities with nothing but what it holds."""
 import gzip
+import hashlib
 import http.server
 import io
 import json
@@ -62,6 +63,35 @@ def test_two_builds_are_the_same(tmp_path):
     there = read(where / "build/faasrl-mpa.tar")[0]
     shutil.rmtree(where)
     assert there == read()[0]
+
+
+def test_the_sbom_names_every_file_and_where_it_is_from(tmp_path):
+    told = []
+    for name in ("one", "two"):
+        run(ROOT / "tools/sbom", "--image", IMAGE, "--version", "0.1.0", "--out", tmp_path / name)
+        told.append((tmp_path / name).read_bytes())
+    assert told[0] == told[1], "the same image, another SBOM"
+    bom = json.loads(told[0])
+    digest, _, layer = read()
+    assert bom["spdxVersion"] == "SPDX-2.3" and digest.split(":")[1] in bom["documentNamespace"]
+    files = {f["fileName"].removeprefix("./"): {c["algorithm"]: c["checksumValue"] for c in f["checksums"]}["SHA256"]
+             for f in bom["files"]}
+    assert files == {m.name: hashlib.sha256(layer.extractfile(m).read()).hexdigest() for m in layer if m.isfile()}
+
+    named = {element["SPDXID"]: element for element in bom["files"] + bom["packages"]}
+    assert len(named) == len(bom["files"]) + len(bom["packages"]), "two have the same identifier"
+    relations = bom["relationships"]
+    assert {r[end] for r in relations for end in ("spdxElementId", "relatedSpdxElement")} <= {"SPDXRef-DOCUMENT", *named}
+    held = [r["relatedSpdxElement"] for r in relations if r["relationshipType"] == "CONTAINS"]
+    assert sorted(held) == sorted(f["SPDXID"] for f in bom["files"]), "each file belongs to one package"
+
+    installed = dict(line.split(" ") for line in run(
+        "dpkg-query", "-W", "-f", "${Package} ${Version}\n").stdout.splitlines())
+    debian = {p["name"]: p["versionInfo"] for p in bom["packages"] if p["name"] != "faasrl-mpa"}
+    assert {"libc6", "libssl3", "libuv1", "ca-certificates"} <= debian.keys()
+    assert debian == {name: installed[name] for name in debian}
+    known = set(re.findall(r"LicenseRef-[\w.-]+", json.dumps(bom["packages"])))
+    assert known == {e["licenseId"] for e in bom["hasExtractedLicensingInfos"]}
 
 
 def test_docker_builds_from_the_same_recipe(tmp_path):
