@@ -92,7 +92,7 @@ static enum stage stage_of(const struct actuator *a, const struct kube_pod *pod,
 static void report_end(const struct kube_pod *pod, const struct actuate_sizes *sizes,
                        struct actuate_report *out)
 {
-    int64_t ms = pod->ready_changed_ms + sizes->boost_more_ms - clock_wall_ms();
+    int64_t ms = sizes->boost_more_ms - clock_since_ms(pod->ready_changed_ms);
     if (out->settles_in_ms < 0 || ms < out->settles_in_ms)
         out->settles_in_ms = ms;
 }
@@ -291,8 +291,7 @@ static bool is_new(const struct actuator *a, const struct kube_pod *pod,
     const struct attempt *attempt = map_get(&a->attempts, pod->uid);
     if (attempt)
         return attempt->boost || attempt->refusal[0] || waits(pod);
-    return !pod->ready ||
-           clock_wall_ms() - pod->ready_changed_ms < NEW_POD_MS + sizes->boost_more_ms;
+    return !pod->ready || clock_since_ms(pod->ready_changed_ms) < NEW_POD_MS + sizes->boost_more_ms;
 }
 
 /* A patch that was just taken shows in our cache a moment later: the same one is not sent again.

@@ -101,8 +101,13 @@ void map_free(struct map *m, void (*free_value)(void *value)); /* free_value may
  * cluster can be the ones who make it: once set, the clocks stand still but for clock_advance. */
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ms(void);
+/* How long ago another machine's wall clock said so. Ours may be wrong: one that is set back while
+ * we run makes nothing younger, and what is further ahead than clocks differ was long ago. */
+#define CLOCK_LONG_AGO_MS INT64_C(86400000)
+int64_t clock_since_ms(int64_t wall_ms);
 void clock_set(int64_t mono_ms, int64_t wall_ms);
 void clock_advance(int64_t ms);
+void clock_step_wall(int64_t ms); /* the wall clock alone, as when it is put right */
 void clock_use_system(void);
 
 #define RFC3339_SIZE 32

@@ -8,6 +8,9 @@
 
 /* The only state of this file: -1 means the system's clocks. */
 static _Atomic int64_t set_mono_ms = -1, set_wall_ms = -1;
+#define NOT_YET          INT64_MIN
+#define CLOCKS_DIFFER_MS 10000             /* of two machines, at most */
+static _Atomic int64_t apart_ms = NOT_YET; /* the wall clock and the monotonic one, once */
 
 static int64_t read_clock(clockid_t id)
 {
@@ -28,8 +31,19 @@ int64_t clock_wall_ms(void)
     return set >= 0 ? set : read_clock(CLOCK_REALTIME);
 }
 
+int64_t clock_since_ms(int64_t wall_ms)
+{
+    int64_t wall_now_ms = clock_wall_ms(), mono_ms = clock_mono_ms(), apart = NOT_YET;
+    if (atomic_compare_exchange_strong(&apart_ms, &apart, wall_now_ms - mono_ms))
+        apart = wall_now_ms - mono_ms;
+    int64_t steady_ms = mono_ms + apart;
+    int64_t since_ms = (wall_now_ms > steady_ms ? wall_now_ms : steady_ms) - wall_ms;
+    return since_ms < -CLOCKS_DIFFER_MS ? CLOCK_LONG_AGO_MS : since_ms;
+}
+
 void clock_set(int64_t mono_ms, int64_t wall_ms)
 {
+    atomic_store(&apart_ms, NOT_YET);
     atomic_store(&set_mono_ms, mono_ms);
     atomic_store(&set_wall_ms, wall_ms);
 }
@@ -37,6 +51,11 @@ void clock_set(int64_t mono_ms, int64_t wall_ms)
 void clock_advance(int64_t ms)
 {
     atomic_fetch_add(&set_mono_ms, ms);
+    atomic_fetch_add(&set_wall_ms, ms);
+}
+
+void clock_step_wall(int64_t ms)
+{
     atomic_fetch_add(&set_wall_ms, ms);
 }
 

@@ -323,7 +323,7 @@ bool kube_pod_is_taken(const struct kube_pod *pod)
 bool kube_pod_starts(const struct kube_pod *pod, int64_t longer_ms)
 {
     if (pod->ready)
-        return clock_wall_ms() - pod->ready_changed_ms < longer_ms;
+        return clock_since_ms(pod->ready_changed_ms) < longer_ms;
     return pod->ready_changed_ms - pod->started_ms < FIRST_WORD_MS;
 }
 

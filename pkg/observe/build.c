@@ -93,11 +93,10 @@ static int container_index(const struct observation *seen, const char *name)
 static void fill_pod(const struct observe *o, const struct observation *seen,
                      const struct kube_pod *k, struct recommend_pod *pod)
 {
-    int64_t now_ms = clock_wall_ms();
-    double ready_s = (double)(now_ms - k->ready_changed_ms) / 1000;
+    double ready_s = (double)clock_since_ms(k->ready_changed_ms) / 1000;
     pod->ready = k->ready;
     pod->pending = k->phase == KUBE_PENDING;
-    pod->age_s = (double)(now_ms - k->created_ms) / 1000;
+    pod->age_s = (double)clock_since_ms(k->created_ms) / 1000;
     pod->starting = !k->ready || ready_s < o->window_s / 2;
     for (size_t i = 0; i < RECOMMEND_MAX_CONTAINERS; i++)
         for (int r = 0; r < RECOMMEND_RESOURCE_COUNT; r++)

@@ -118,6 +118,34 @@ static void test_clock_can_be_set(void **state)
     assert_true(clock_wall_ms() > 1600000000000);
 }
 
+/* The monotonic clock goes on when the wall clock jumps; clock_set would make both anew. */
+static void test_a_time_of_another_machine_is_as_long_ago_as_it_was(void **state)
+{
+    (void)state;
+    clock_set(1000, 7000500000);
+    assert_int_equal(clock_since_ms(7000470000), 30000);
+    assert_int_equal(clock_since_ms(7000503000), -3000);
+    clock_advance(10000);
+    assert_int_equal(clock_since_ms(7000470000), 40000);
+    clock_step_wall(-3600000);
+    assert_int_equal(clock_since_ms(7000470000), 40000);
+    clock_advance(1000);
+    assert_int_equal(clock_since_ms(7000470000), 41000);
+    clock_step_wall(7200000); /* from what was wrong to what is right */
+    assert_int_equal(clock_since_ms(7000470000), 41000 + 3600000);
+    clock_use_system();
+}
+
+/* A clock that is hours behind would take every pod for one that has yet to come. */
+static void test_a_time_far_ahead_was_long_ago(void **state)
+{
+    (void)state;
+    clock_set(1000, 500000);
+    assert_int_equal(clock_since_ms(500000 + 3600000), CLOCK_LONG_AGO_MS);
+    assert_int_equal(clock_since_ms(500000 + 10000), -10000);
+    clock_use_system();
+}
+
 /* 2000-02-29T23:59:59Z is 951868799 by `date -u -d … +%s`. */
 static void test_time_is_rfc3339(void **state)
 {
@@ -248,6 +276,8 @@ int main(void)
         cmocka_unit_test(test_map_keeps_what_is_put),
         cmocka_unit_test(test_map_walk_with_removal_meets_every_entry),
         cmocka_unit_test(test_clock_can_be_set),
+        cmocka_unit_test(test_a_time_of_another_machine_is_as_long_ago_as_it_was),
+        cmocka_unit_test(test_a_time_far_ahead_was_long_ago),
         cmocka_unit_test(test_time_is_rfc3339),
         cmocka_unit_test(test_durations_are_go_s),
         cmocka_unit_test(test_durations_read_well),

@@ -248,6 +248,24 @@ static void test_without_usage_nothing_is_said(void **state)
     stop(s);
 }
 
+/* Our clock is put back by hours, or was wrong before we began: no pod is young for it. */
+static void test_a_wrong_clock_makes_no_pod_young(void **state)
+{
+    (void)state;
+    struct script *s = start("");
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    assert_int_equal(look(s), 0);
+    assert_false(s->view.seen.pods[0].starting);
+    clock_step_wall(-INT64_C(3600000));
+    assert_int_equal(look(s), 0);
+    assert_false(s->view.seen.pods[0].starting);
+    clock_set(1000000, NOW_MS - INT64_C(3600000));
+    assert_int_equal(look(s), 0);
+    assert_false(s->view.seen.pods[0].starting);
+    stop(s);
+}
+
 static void test_pods_that_do_not_count(void **state)
 {
     struct script *s = start("");
@@ -638,6 +656,7 @@ int main(void)
         cmocka_unit_test(test_latency_is_of_all_pods_together),
         cmocka_unit_test(test_missing_silent_and_beyond_are_told_apart),
         cmocka_unit_test(test_without_usage_nothing_is_said),
+        cmocka_unit_test(test_a_wrong_clock_makes_no_pod_young),
         cmocka_unit_test(test_pods_that_do_not_count),
         cmocka_unit_test(test_a_boost_is_no_size),
         cmocka_unit_test(test_what_cannot_be_sized_is_not_ours),
