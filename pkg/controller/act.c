@@ -17,10 +17,39 @@ static void remember_answer(struct entry *e, const struct error *err)
         snprintf(e->scale_refusal, sizeof(e->scale_refusal), "%s", err ? err->message : "");
 }
 
+static void remember_scaling(struct entry *e, double now_s)
+{
+    guard_scaled(e->guard, now_s, e->scale_from, e->scale_to);
+    journal_scaled(e->controller->options.journal, e->key, now_s, e->scale_from, e->scale_to);
+    e->last_scale_ms = clock_wall_ms();
+    if (e->scale_to > e->scale_from)
+        e->increased_ms = clock_mono_ms();
+}
+
+/* Whether it was carried out is not known: the answer did not come, or was that of a server in
+ * trouble. */
+static bool is_unsure(const struct error *err)
+{
+    return err && (err->code == ERROR_TIMEOUT || err->code == ERROR_UNAVAILABLE ||
+                   err->code == ERROR_TOO_LARGE || err->code == ERROR_SYSTEM);
+}
+
+void act_settle(struct entry *e, const struct kube_workload *workload)
+{
+    if (!e->scale_unsure || e->scaling || workload->replicas_wanted == e->scale_from)
+        return;
+    e->scale_unsure = false;
+    if (workload->replicas_wanted == e->scale_to)
+        remember_scaling(e, e->scale_unsure_s);
+}
+
 static void on_replicas_written(void *arg, const struct error *err)
 {
     struct entry *e = arg;
+    double now_s = (double)clock_mono_ms() / 1000;
     remember_answer(e, err);
+    e->scale_unsure = is_unsure(err) || (err && e->scale_unsure);
+    e->scale_unsure_s = now_s;
     if (!e->gone && (!err || err->code != ERROR_CANCELLED))
         metrics_count(e->controller->report.rescales, 1,
                       METRICS_LABELS(err ? "failed" : "succeeded"));
@@ -28,12 +57,7 @@ static void on_replicas_written(void *arg, const struct error *err)
         entry_event(e, true, "FailedRescale", "replicas %d → %d: %s", e->scale_from, e->scale_to,
                     err->message);
     } else if (!err && !e->gone) {
-        double now_s = (double)clock_mono_ms() / 1000;
-        guard_scaled(e->guard, now_s, e->scale_from, e->scale_to);
-        journal_scaled(e->controller->options.journal, e->key, now_s, e->scale_from, e->scale_to);
-        e->last_scale_ms = clock_wall_ms();
-        if (e->scale_to > e->scale_from)
-            e->increased_ms = clock_mono_ms();
+        remember_scaling(e, now_s);
         entry_event(e, false, "SuccessfulRescale", "replicas %d → %d: %s", e->scale_from,
                     e->scale_to, e->reason);
     }

@@ -83,6 +83,7 @@ static bool find_target(struct round *r)
         tell_why_not(r);
         return false;
     }
+    act_settle(r->entry, r->workload);
     r->status.current_replicas = r->workload->replicas;
     r->status.desired_replicas = r->workload->replicas_wanted;
     return true;

@@ -173,6 +173,7 @@ void entry_update(struct entry *e, const json_t *object)
         forget_recommender(e);
         guard_free(e->guard);
         e->guard = guard_new();
+        e->scale_unsure = false;
         e->sizes.count = 0;
         journal_forgot(e->controller->options.journal, e->key);
     }

@@ -99,6 +99,8 @@ struct entry {
     bool may_size;              /* or not all, but new pods can have the size of the others */
     bool scaling;               /* a write of replicas is under way */
     int scale_from, scale_to;
+    bool scale_unsure;       /* that write may have been carried out, though its answer was lost, */
+    double scale_unsure_s;   /* monotonic, then */
     char scale_refusal[256]; /* why the last write of replicas was not taken, "" when it was */
     int undone;              /* decisions in a row before which its bounds were set back */
     int64_t quiet_since_ms;  /* monotonic, 0: there are requests */
@@ -178,6 +180,8 @@ __attribute__((format(printf, 4, 5))) void entry_event(struct entry *entry, bool
 /* decide.c: the whole round for one MPA: observe, recommend, guard, actuate, status. */
 void entry_decide(struct entry *entry);
 /* act.c */
+/* A write of replicas whose answer was lost counts for the rates once the target has them. */
+void act_settle(struct entry *entry, const struct kube_workload *workload);
 void act_on_replicas(struct entry *entry, const struct kube_workload *workload, int replicas,
                      int64_t quiet_ms);
 /* Keeps a platform's own autoscaler to what is decided already, and tells nobody. */
