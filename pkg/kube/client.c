@@ -25,6 +25,7 @@ struct kube_call {
     kube_done on_done;
     void *arg;
     int64_t timeout_ms, idle_timeout_ms;
+    size_t max_body;
     uint64_t number; /* the order of asking */
     int retries;
     bool write, urgent, queued, asking, in_flight, authenticated_again;
@@ -324,6 +325,7 @@ static void call_on_credentials(void *arg, const char *bearer, const struct http
         .tls = tls,
         .timeout_ms = call->timeout_ms,
         .idle_timeout_ms = call->idle_timeout_ms,
+        .max_body = call->max_body,
         .on_chunk = call->on_chunk ? call_on_chunk : NULL,
         .on_done = call_on_http,
         .arg = call,
@@ -361,6 +363,7 @@ static struct kube_call *call_new(struct kube *kube, const struct kube_call_spec
     call->arg = r->arg;
     call->timeout_ms = r->timeout_ms > 0 || spec->on_chunk ? r->timeout_ms : DEFAULT_TIMEOUT_MS;
     call->idle_timeout_ms = spec->idle_timeout_ms;
+    call->max_body = spec->max_body;
     call->number = ++kube->last_number + (r->lazy ? LAZY : 0);
     call->write = strcmp(call->method, "GET") != 0;
     call->urgent = spec->urgent;

@@ -14,6 +14,7 @@ struct kube_call_spec {
     bool urgent; /* a write that neither waits for the rate limit nor is sent again after a 429 */
     http_chunk on_chunk; /* set: the answer is streamed; then no timeout_ms means none */
     int64_t idle_timeout_ms;
+    size_t max_body; /* 0: 16 MiB */
 };
 /* As kube_send, with more choice. The result is good until on_done is called. */
 struct kube_call *kube_call_start(struct kube *kube, const struct kube_call_spec *spec);

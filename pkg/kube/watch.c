@@ -8,7 +8,9 @@
 
 #define DEFAULT_PAGE_LIMIT 100
 #define LIST_TIMEOUT_MS    60000
-#define IDLE_TIMEOUT_MS    150000 /* the server sends a bookmark about every minute */
+#define LIST_IDLE_MS       20000 /* a connection that died may not tell all who share it */
+#define MAX_PAGE           ((size_t)4 << 20) /* of a list; a larger one is asked in smaller pages */
+#define IDLE_TIMEOUT_MS    150000            /* the server sends a bookmark about every minute */
 #define WATCH_MIN_S        240
 #define WATCH_SPREAD_S     240
 #define LIVED_MS           5000
@@ -17,11 +19,13 @@
 #define BACKOFF_MAX_MS     30000
 #define ABSENT_RETRY_MS    60000
 #define RELIST_AFTER       3 /* failures to watch in a row: perhaps the version is the trouble */
-#define MAX_LINE           ((size_t)8 << 20)
-#define MAX_INCOMING       ((size_t)32 << 20)
-#define KEEP_INCOMING      ((size_t)256 << 10)
-#define MAX_VERSION        256
-#define MAX_CONTINUE       16384
+/* etcd takes no object of more than 1.5 MiB. All watches together must stay within what the
+ * controller may have, whatever they are sent. */
+#define MAX_LINE      ((size_t)4 << 20)
+#define MAX_INCOMING  ((size_t)4 << 20)
+#define KEEP_INCOMING ((size_t)256 << 10)
+#define MAX_VERSION   256
+#define MAX_CONTINUE  16384
 
 struct kube_watch {
     struct kube_member member;
@@ -169,6 +173,8 @@ static void watch_send(struct kube_watch *w)
                     .timeout_ms = LIST_TIMEOUT_MS,
                     .on_done = w->listing ? watch_on_list : watch_on_end,
                     .arg = w},
+        .idle_timeout_ms = LIST_IDLE_MS,
+        .max_body = MAX_PAGE,
     };
     if (!w->listing) {
         spec.request.timeout_ms = (int64_t)seconds * 1000 + LIST_TIMEOUT_MS;

@@ -320,8 +320,8 @@ static void serve_heavy(struct script *s, const struct fake_request *r)
     if (strstr(r->target, "watch=1")) {
         fake_stream_begin(r->conn);
     } else if (s->lists == 1) {
-        cleanup_free char *blanks = xcalloc(1, ((size_t)17 << 20) + 1);
-        memset(blanks, ' ', (size_t)17 << 20);
+        cleanup_free char *blanks = xcalloc(1, ((size_t)5 << 20) + 1);
+        memset(blanks, ' ', (size_t)5 << 20);
         fake_reply(r->conn, 200, "", blanks);
     } else {
         fake_reply(r->conn, 200, "", LIST("5", "", POD("a", "1")));
