@@ -212,6 +212,29 @@ $(BUILD)/fuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(LIB)
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(PKG_LIBS)
 .PRECIOUS: $(BUILD)/obj/tests/fuzz/%.o
 
+# --- faults -------------------------------------------------------------------------------------
+CHAOS           := $(BUILD)/chaos
+CHAOS_SCHEDULES ?= 1000
+CHAOS_SEED      ?= 1
+CHAOS_SOURCES   := $(wildcard tests/chaos/*.go) tests/chaos/go.mod
+.PHONY: chaos chaos-test
+chaos: all $(CHAOS)/chaos $(CHAOS)/preload.so ## CHAOS_SCHEDULES of faults from CHAOS_SEED on (1000: a quarter of an hour), checked by docs/reliability.md
+	@$(CHAOS)/chaos -controller $(BUILD)/faasrl-mpa -mpactl $(BUILD)/mpactl -preload $(abspath $(CHAOS)/preload.so) \
+	    -dir $(CHAOS)/run -schedules $(CHAOS_SCHEDULES) -seed $(CHAOS_SEED)
+chaos-test: ## the checks of make chaos themselves, and 24 schedules
+	@tools/need-go
+	@cd tests/chaos && go vet ./... && go test ./...
+	@$(MAKE) --no-print-directory chaos CHAOS_SCHEDULES=24
+$(CHAOS)/chaos: $(CHAOS_SOURCES)
+	@tools/need-go
+	@mkdir -p $(@D)
+	@echo "  GO    $@"
+	@cd tests/chaos && go build -o $(abspath $@) .
+$(CHAOS)/preload.so: tests/chaos/preload/clock.c
+	@mkdir -p $(@D)
+	@echo "  LD    $@"
+	@$(CC) -std=gnu17 -O2 -shared -fPIC $(WARN) -D_GNU_SOURCE -o $@ $<
+
 # The controller that the end-to-end tests run; the sanitized one finds more.
 CONTROLLER ?= build/faasrl-mpa
 e2e: all image $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster

@@ -1,0 +1,3 @@
+module faasrl-mpa/tests/chaos
+
+go 1.24
