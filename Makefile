@@ -217,10 +217,15 @@ CHAOS           := $(BUILD)/chaos
 CHAOS_SCHEDULES ?= 1000
 CHAOS_SEED      ?= 1
 CHAOS_SOURCES   := $(wildcard tests/chaos/*.go) tests/chaos/go.mod
-.PHONY: chaos chaos-test
+.PHONY: chaos chaos-real chaos-test
 chaos: all $(CHAOS)/chaos $(CHAOS)/preload.so ## CHAOS_SCHEDULES of faults from CHAOS_SEED on (1000: a quarter of an hour), checked by docs/reliability.md
 	@$(CHAOS)/chaos -controller $(BUILD)/faasrl-mpa -mpactl $(BUILD)/mpactl -preload $(abspath $(CHAOS)/preload.so) \
 	    -dir $(CHAOS)/run -schedules $(CHAOS_SCHEDULES) -seed $(CHAOS_SEED)
+chaos-real: all $(CHAOS)/chaos $(CHAOS)/preload.so ## CHAOS_SCHEDULES of these on a real API server with a real etcd, which are killed too
+	@CHAOS_SERVER_DIR=$(abspath $(CHAOS))/server tests/chaos/server up
+	@$(CHAOS)/chaos -controller $(BUILD)/faasrl-mpa -mpactl $(BUILD)/mpactl -preload $(abspath $(CHAOS)/preload.so) \
+	    -dir $(CHAOS)/run -schedules $(CHAOS_SCHEDULES) -seed $(CHAOS_SEED) -server $(CHAOS)/server; \
+	    code=$$?; CHAOS_SERVER_DIR=$(abspath $(CHAOS))/server tests/chaos/server down; exit $$code
 chaos-test: ## the checks of make chaos themselves, and 24 schedules
 	@tools/need-go
 	@cd tests/chaos && go vet ./... && go test ./...

@@ -247,7 +247,7 @@ func (s *apiServer) patch(w http.ResponseWriter, a asked, body object) {
 			return true
 		}
 	case "resize":
-		change = func(o object) bool { return s.resize(o, body) }
+		change = func(o object) bool { return resize(o, body) }
 	}
 	o, _ := s.store.update(a.resource, a.key(), change)
 	if o != nil && a.sub == "scale" {
@@ -258,7 +258,7 @@ func (s *apiServer) patch(w http.ResponseWriter, a asked, body object) {
 }
 
 // Strategic: containers are merged by name. The kubelet carries it out a moment later.
-func (s *apiServer) resize(o, body object) bool {
+func resize(o, body object) bool {
 	patches, _ := at(body, "spec", "containers").([]any)
 	containers, _ := at(o, "spec", "containers").([]any)
 	for _, p := range patches {
@@ -267,6 +267,5 @@ func (s *apiServer) resize(o, body object) bool {
 			mergePatch(containers[i], p)
 		}
 	}
-	o["resizedAt"] = s.clock.now()
 	return true
 }

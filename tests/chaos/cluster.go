@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 )
 
 const (
-	namespace      = "chaos"
 	startMs        = 2000 // until a new pod is ready
 	resizeMs       = 1000 // until the kubelet has carried out a resize
 	tickMs         = 200
@@ -18,30 +18,34 @@ const (
 
 // What Kubernetes' own controllers and the kubelet do: pods for Deployments, sizes for pods.
 type fakeCluster struct {
-	store *store
-	clock *clock
-	made  int
+	store     objects
+	clock     *clock
+	namespace string
+	made      int
+	sets      map[string]string // the uid of each Deployment's ReplicaSet
+	since     map[string]int64  // pod: when it was made, or its resize was seen
 }
 
 func container(cpu string) object {
-	return object{"name": "function", "resources": object{
+	return object{"name": "function", "image": "none", "resources": object{
 		"requests": object{"cpu": cpu, "memory": "64Mi"}, "limits": object{"cpu": cpu, "memory": "128Mi"}}}
 }
 
 func (f *fakeCluster) deploy(name string, replicas int, cpu string) {
 	labels := object{"app": name}
 	meta := func(kind, name string) object {
-		return object{"name": name, "namespace": namespace, "uid": kind + "-" + name, "generation": 1,
+		return object{"name": name, "namespace": f.namespace, "uid": kind + "-" + name, "generation": 1,
 			"labels": labels, "creationTimestamp": f.clock.stamp()}
 	}
-	f.store.create(deployments, object{"kind": "Deployment", "apiVersion": "apps/v1", "metadata": meta("deployment", name),
-		"spec": object{"replicas": replicas, "selector": object{"matchLabels": labels},
-			"template": object{"metadata": object{"labels": labels}, "spec": object{"containers": []any{container(cpu)}}}},
-		"status": object{"replicas": replicas}})
-	set := object{"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("set", name+"-1"),
-		"spec": object{"replicas": replicas}, "status": object{"replicas": replicas}}
-	set["metadata"].(object)["ownerReferences"] = owner("Deployment", name, "deployment-"+name)
-	f.store.create(replicaSets, set)
+	spec := object{"replicas": replicas, "selector": object{"matchLabels": labels}, "template": object{
+		"metadata": object{"labels": labels}, "spec": object{"containers": []any{container(cpu)}}}}
+	made, _ := f.store.create(deployments, object{"kind": "Deployment", "apiVersion": "apps/v1",
+		"metadata": meta("deployment", name), "spec": spec, "status": object{"replicas": replicas}})
+	set := object{"kind": "ReplicaSet", "apiVersion": "apps/v1", "metadata": meta("set", name+"-1"), "spec": spec,
+		"status": object{"replicas": replicas}}
+	set["metadata"].(object)["ownerReferences"] = owner("Deployment", name, text(made, "metadata", "uid"))
+	made, _ = f.store.create(replicaSets, set)
+	f.sets[name] = text(made, "metadata", "uid")
 }
 
 func owner(kind, name, uid string) []any {
@@ -49,7 +53,7 @@ func owner(kind, name, uid string) []any {
 }
 
 func (f *fakeCluster) podsOf(name string) []object {
-	all, _ := f.store.list(pods, namespace)
+	all, _ := f.store.list(pods, f.namespace)
 	var out []object
 	for _, p := range all {
 		if strings.HasPrefix(text(p, "metadata", "name"), name+"-1-") {
@@ -64,36 +68,51 @@ func (f *fakeCluster) makePod(deployment object) {
 	name := text(deployment, "metadata", "name")
 	pod := fmt.Sprintf("%s-1-%04d", name, f.made)
 	f.store.create(pods, object{"kind": "Pod", "apiVersion": "v1",
-		"metadata": object{"name": pod, "namespace": namespace, "uid": "pod-" + pod, "labels": object{"app": name},
-			"creationTimestamp": f.clock.stamp(), "ownerReferences": owner("ReplicaSet", name+"-1", "set-"+name+"-1")},
+		"metadata": object{"name": pod, "namespace": f.namespace, "uid": "pod-" + pod, "labels": object{"app": name},
+			"creationTimestamp": f.clock.stamp(), "ownerReferences": owner("ReplicaSet", name+"-1", f.sets[name])},
 		"spec":   clone(object{"c": at(deployment, "spec", "template", "spec")})["c"],
-		"status": object{"phase": "Pending", "qosClass": "Burstable"}, "madeAt": f.clock.now()})
+		"status": object{"phase": "Pending", "qosClass": "Burstable"}})
+	f.since[pod] = f.clock.now()
 }
 
 func condition(kind, status, since string) []any {
 	return []any{object{"type": kind, "status": status, "lastTransitionTime": since}}
 }
 
+// Whether that has lasted for so long.
+func (f *fakeCluster) lasts(pod string, ms int64) bool {
+	if _, known := f.since[pod]; !known {
+		f.since[pod] = f.clock.now()
+	}
+	return f.clock.now()-f.since[pod] >= ms
+}
+
 // One step of a pod's life, if it is time.
 func (f *fakeCluster) tend(pod object) {
-	now := f.clock.now()
+	name := text(pod, "metadata", "name")
 	running := text(pod, "status", "phase") == "Running"
-	_, waits := pod["resizedAt"]
 	switch {
-	case !running && now-int64(number(pod, "madeAt")) >= startMs:
+	case !running && f.lasts(name, startMs):
 		f.store.update(pods, keyOf(pod), func(o object) bool {
 			o["status"] = object{"phase": "Running", "qosClass": "Burstable", "startTime": text(o, "metadata", "creationTimestamp"),
 				"conditions": condition("Ready", "True", f.clock.stamp())}
 			inForce(o)
 			return true
 		})
-	case running && waits && now-int64(number(pod, "resizedAt")) >= resizeMs:
+		delete(f.since, name)
+	case running && !isInForce(pod) && f.lasts(name, resizeMs):
 		f.store.update(pods, keyOf(pod), func(o object) bool {
-			delete(o, "resizedAt")
 			inForce(o)
 			return true
 		})
+		delete(f.since, name)
 	}
+}
+
+func isInForce(pod object) bool {
+	containers, _ := at(pod, "spec", "containers").([]any)
+	statuses, _ := at(pod, "status", "containerStatuses").([]any)
+	return len(statuses) == len(containers) && reflect.DeepEqual(at(containers[0], "resources"), at(statuses[0], "resources"))
 }
 
 func inForce(pod object) {
@@ -105,7 +124,10 @@ func inForce(pod object) {
 }
 
 func (f *fakeCluster) reconcile(name string) {
-	deployment := f.store.get(deployments, namespace+"/"+name)
+	deployment := f.store.get(deployments, f.namespace+"/"+name)
+	if deployment == nil {
+		return // its server is gone for a while
+	}
 	wanted := number(deployment, "spec", "replicas")
 	have := f.podsOf(name)
 	for i := len(have); i < wanted; i++ {
@@ -118,7 +140,7 @@ func (f *fakeCluster) reconcile(name string) {
 		f.tend(pod)
 	}
 	for resource, key := range map[string]string{deployments: name, replicaSets: name + "-1"} {
-		f.store.update(resource, namespace+"/"+key, func(o object) bool {
+		f.store.update(resource, f.namespace+"/"+key, func(o object) bool {
 			if number(o, "status", "replicas") == wanted && number(o, "spec", "replicas") == wanted {
 				return false
 			}

@@ -112,13 +112,21 @@ func (c *controller) stop(cmd *exec.Cmd, done chan error) {
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-done:
-		if cmd.ProcessState.ExitCode() == 0 {
+		if cmd.ProcessState.ExitCode() == 0 || c.hadNoTime(cmd) {
 			c.say("asked to end")
 		}
 	case <-time.After(10 * time.Second):
 		_ = cmd.Process.Kill()
 		<-done
 	}
+}
+
+// Who is asked to end before it has begun to listen just ends.
+func (c *controller) hadNoTime(cmd *exec.Cmd) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return status.Signaled() && status.Signal() == syscall.SIGTERM && c.clock.now()-c.lives[len(c.lives)-1].Began < 10000
 }
 
 func (c *controller) say(why string) {

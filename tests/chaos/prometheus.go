@@ -74,7 +74,7 @@ func within(seconds, busy float64) float64 {
 }
 
 func (p *fakePrometheus) sample(labels string, value float64) string {
-	return fmt.Sprintf(`{"metric":{"namespace":"%s",%s},"value":[%.3f,"%g"]}`, namespace, labels,
+	return fmt.Sprintf(`{"metric":{"namespace":"%s",%s},"value":[%.3f,"%g"]}`, p.cluster.namespace, labels,
 		float64(p.clock.wall(p.clock.now()).UnixMilli())/1000, value)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ type setting struct {
 	program, mpactl, preload string
 	dir                      string
 	warp                     int64
+	server                   *realServer // nil: a store of ours
 	certificate              tls.Certificate
 	authority                []byte
 }
@@ -31,6 +33,7 @@ type world struct {
 	schedule    schedule
 	clock       *clock
 	cluster     *fakeCluster
+	backend     http.Handler
 	record      *record
 	gates       []*gate
 	controllers []*controller
@@ -75,7 +78,7 @@ func policies(pods, periodMs, stableMs int) object {
 		"policies": []any{object{"type": "Pods", "value": pods, "periodSeconds": periodMs / 1000}}}
 }
 
-func makeMPA(name, mode, recommender, created string) object {
+func makeMPA(namespace, name, mode, recommender, created string) object {
 	b := bounds
 	cpu := func(milli int) object { return object{"cpu": fmt.Sprintf("%dm", milli)} }
 	return object{"apiVersion": "autoscaling.faasrl.io/v1alpha1", "kind": "MultidimPodAutoscaler",
@@ -111,13 +114,14 @@ func newWorld(s *setting, sched schedule) (*world, error) {
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(sched.Seed, 7))
-	st := newStore()
-	w.cluster = &fakeCluster{store: st, clock: w.clock}
+	w.cluster = &fakeCluster{clock: w.clock, namespace: "chaos", since: map[string]int64{}, sets: map[string]string{}}
+	w.useServer()
+	st := w.cluster.store
 	w.cluster.deploy(controlledName, bounds.MinReplicas, "200m")
 	w.cluster.deploy(watchedName, bounds.MinReplicas, "200m")
 	recommender := pick(random, []string{"threshold", "hpa", "feedforward"})
-	st.create(mpas, makeMPA(controlledName, "Auto", recommender, w.clock.stamp()))
-	st.create(mpas, makeMPA(watchedName, "Off", recommender, w.clock.stamp()))
+	st.create(mpas, makeMPA(w.cluster.namespace, controlledName, "Auto", recommender, w.clock.stamp()))
+	st.create(mpas, makeMPA(w.cluster.namespace, watchedName, "Off", recommender, w.clock.stamp()))
 	for _, f := range sched.Faults {
 		if f.Kind == crash {
 			w.crashes = append(w.crashes, f)
@@ -128,6 +132,17 @@ func newWorld(s *setting, sched schedule) (*world, error) {
 		names = append(names, "b")
 	}
 	return w, w.join(names)
+}
+
+func (w *world) useServer() {
+	if w.server == nil {
+		own := newStore()
+		w.cluster.store, w.backend = own, &apiServer{own, w.clock}
+		return
+	}
+	w.cluster.namespace = fmt.Sprintf("chaos-%d-%d", w.schedule.Seed, os.Getpid())
+	w.server.prepare(w.cluster.namespace)
+	w.cluster.store, w.backend = w.server, w.server.handler()
 }
 
 // One door of Prometheus for all, one of the API server for each, so that writers are told apart.
@@ -149,16 +164,19 @@ func (w *world) join(names []string) error {
 func (w *world) addController(name, prometheusURL string, salt uint64) error {
 	c := &controller{name: name, dir: w.dir, clock: w.clock, random: rand.New(rand.NewPCG(w.schedule.Seed, 100+salt)),
 		env: []string{"LD_PRELOAD=" + w.preload, "CHAOS_CLOCK=" + w.clock.file}}
-	g := newGate(w.clock, api, &apiServer{w.cluster.store, w.clock}, w.record, &w.schedule, salt)
+	g := newGate(w.clock, api, w.backend, w.record, &w.schedule, salt)
+	if w.server != nil { // whose etcd is a real one
+		g.faults = slices.DeleteFunc(g.faults, func(f fault) bool { return f.Kind == etcd })
+	}
 	g.kill, g.onWrite = c.kill, w.onWrite
 	address, end, err := g.listen(&w.certificate)
 	if err != nil {
 		return err
 	}
 	c.config = func(life string) []byte { return w.kubeconfig("https://"+address, life) }
-	c.args = []string{"--prometheus-url=" + prometheusURL, "--namespace=" + namespace,
+	c.args = []string{"--prometheus-url=" + prometheusURL, "--namespace=" + w.cluster.namespace,
 		"--history=0s", "--learn-history=0s", "--learn=false", "--policy=off", "--listen=off",
-		"--lease-namespace=" + namespace, fmt.Sprintf("--leader-elect=%t", w.schedule.Lease)}
+		"--lease-namespace=" + w.cluster.namespace, fmt.Sprintf("--leader-elect=%t", w.schedule.Lease)}
 	w.gates, w.controllers, w.endings = append(w.gates, g), append(w.controllers, c), append(w.endings, end)
 	return nil
 }
@@ -215,12 +233,52 @@ func (w *world) fillDisk(f fault) {
 	_ = w.clock.tell(size + f.Amount)
 }
 
-func (w *world) begin(f fault) {
-	switch f.Kind {
-	case down:
+// The real one is killed. Ours is cut off; without etcd, its gates tell that its requests time out.
+func (w *world) stopServer(f fault) {
+	switch {
+	case w.server != nil:
+		w.server.control("stop", serverOf[f.Kind])
+	case f.Kind == down:
 		for _, g := range w.gates {
 			g.cutAll(true)
 		}
+	}
+}
+
+func (w *world) startServer(f fault) {
+	switch {
+	case w.server != nil:
+		w.server.control("start", serverOf[f.Kind])
+		w.late(f)
+	case f.Kind == down:
+		if f.At%2 == 0 {
+			w.cluster.store.forgetHistory()
+		}
+		for _, g := range w.gates {
+			g.open()
+		}
+	}
+}
+
+var serverOf = map[string]string{down: "kube-apiserver", etcd: "etcd"}
+
+// A real server starts as fast as it can, not ten times as fast: its fault ends when it is there.
+func (w *world) late(f fault) {
+	w.diskMu.Lock()
+	defer w.diskMu.Unlock()
+	w.schedule.Quiet = max(w.schedule.Quiet, w.clock.now()+1000)
+}
+
+func (w *world) quiet() int64 {
+	w.diskMu.Lock()
+	defer w.diskMu.Unlock()
+	return w.schedule.Quiet
+}
+
+func (w *world) begin(f fault) {
+	switch f.Kind {
+	case down, etcd:
+		w.stopServer(f)
 	case clockJump:
 		w.clock.jump.Add(f.Amount)
 		_ = w.clock.tell(-1)
@@ -241,13 +299,8 @@ func (w *world) begin(f fault) {
 
 func (w *world) finish(f fault) {
 	switch f.Kind {
-	case down:
-		if f.At%2 == 0 {
-			w.cluster.store.forgetHistory()
-		}
-		for _, g := range w.gates {
-			g.open()
-		}
+	case down, etcd:
+		w.startServer(f)
 	case diskFull:
 		_ = w.clock.tell(-1)
 	case outOfMemory:
@@ -277,7 +330,21 @@ type outcome struct {
 	Lag        time.Duration
 }
 
+// Who restarts the real server has it alone; the others share it. Returns how to give it back.
+func (s *setting) takeServer(sched schedule) func() {
+	if s.server == nil {
+		return func() {}
+	}
+	if slices.ContainsFunc(sched.Faults, func(f fault) bool { return serverOf[f.Kind] != "" }) {
+		s.server.alone.Lock()
+		return s.server.alone.Unlock
+	}
+	s.server.alone.RLock()
+	return s.server.alone.RUnlock
+}
+
 func runSchedule(s *setting, sched schedule) (outcome, error) {
+	defer s.takeServer(sched)()
 	w, err := newWorld(s, sched)
 	if err != nil {
 		return outcome{}, err
@@ -286,8 +353,13 @@ func runSchedule(s *setting, sched schedule) (outcome, error) {
 	defer cancel()
 	go w.lag.watch(ctx)
 	go w.cluster.run(ctx)
+	var faults sync.WaitGroup
+	faults.Add(len(sched.Faults))
 	for _, f := range sched.Faults {
-		go w.play(ctx, f)
+		go func() {
+			defer faults.Done()
+			w.play(ctx, f)
+		}()
 	}
 	live, end := context.WithCancel(ctx)
 	var controllers sync.WaitGroup
@@ -301,12 +373,16 @@ func runSchedule(s *setting, sched schedule) (outcome, error) {
 			}
 		}()
 	}
-	w.clock.sleep(ctx, sched.Quiet-w.clock.now())
+	faults.Wait()
+	w.clock.sleep(ctx, w.quiet()-w.clock.now())
 	recovered := w.awaitRecovery(ctx)
 	end()
 	controllers.Wait()
 	for _, f := range w.endings {
 		f()
+	}
+	if w.server != nil {
+		w.server.clear(w.cluster.namespace)
 	}
 	return w.judge(recovered), nil
 }
@@ -316,7 +392,7 @@ func (w *world) awaitRecovery(ctx context.Context) int64 {
 	w.lag.reset()
 	for w.clock.sleep(ctx, 250) {
 		now := w.clock.now()
-		if now > w.schedule.Quiet+2*endsMs+w.lag.get().Milliseconds()*w.warp {
+		if now > w.quiet()+2*endsMs+w.lag.get().Milliseconds()*w.warp {
 			return -1
 		}
 		if w.isFollowed(controlledName) && w.isFollowed(watchedName) {
@@ -327,7 +403,7 @@ func (w *world) awaitRecovery(ctx context.Context) int64 {
 }
 
 func (w *world) isFollowed(name string) bool {
-	mpa := w.cluster.store.get(mpas, namespace+"/"+name)
+	mpa := w.cluster.store.get(mpas, w.cluster.namespace+"/"+name)
 	decided, err := time.Parse(time.RFC3339, text(mpa, "status", "lastDecision", "time"))
 	quiet := w.clock.wall(w.schedule.Quiet + w.clock.jump.Load())
 	return err == nil && !decided.Before(quiet.Truncate(time.Second)) && conditionIs(mpa, "Ready", "True")
