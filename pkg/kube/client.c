@@ -49,6 +49,9 @@ struct kube {
     LIST_HEAD(, kube_member) members;
     struct kube_events *events;
     struct kube_observer observer;
+    int64_t unanswered_ms;
+    bool (*may_write)(void *arg);
+    void *may_write_arg;
 };
 
 static void call_send(struct kube_call *call);
@@ -72,6 +75,36 @@ uint64_t kube_writes_sent(const struct kube *kube)
 size_t kube_writes_queued(const struct kube *kube)
 {
     return kube->queued;
+}
+
+uint64_t kube_write_mark(const struct kube *kube)
+{
+    return kube->last_number;
+}
+
+static bool is_pending(const struct call_list *list, uint64_t mark)
+{
+    const struct kube_call *call;
+    TAILQ_FOREACH(call, list, link)
+    if (call->write && call->number <= mark)
+        return true;
+    return false;
+}
+
+bool kube_writes_ended(const struct kube *kube, uint64_t mark)
+{
+    return !is_pending(&kube->queue, mark) && !is_pending(&kube->others, mark);
+}
+
+int64_t kube_unanswered_ms(const struct kube *kube)
+{
+    return kube->unanswered_ms;
+}
+
+void kube_allow_writes(struct kube *kube, bool (*may_write)(void *arg), void *arg)
+{
+    kube->may_write = may_write;
+    kube->may_write_arg = arg;
 }
 
 void kube_observe(struct kube *kube, const struct kube_observer *observer)
@@ -233,6 +266,17 @@ static void call_answered(struct kube_call *call, const struct http_response *r)
 }
 
 /* --- sending again ---------------------------------------------------------------------------- */
+void kube_drop_queued(struct kube *kube)
+{
+    struct kube_call *call;
+    struct error dropped;
+    error_set(&dropped, ERROR_CANCELLED, "it was still waiting when it was given up");
+    while ((call = TAILQ_FIRST(&kube->queue))) {
+        queue_remove(call);
+        call_fail_soon(call, &dropped);
+    }
+}
+
 static bool told_to_wait(const struct http_response *r)
 {
     return r->error.code == ERROR_NONE &&
@@ -264,6 +308,8 @@ static void call_on_http(void *arg, const struct http_response *r)
     const struct kube_observer *observer = &call->kube->observer;
     call->http = NULL;
     call_landed(call);
+    if (call->write && r->status == 0)
+        call->kube->unanswered_ms = clock_mono_ms();
     if (observer->on_answer)
         observer->on_answer(observer->arg, call->method, r->status);
     if (r->status == 401 && r->error.code == ERROR_NONE && !call->authenticated_again) {
@@ -308,6 +354,11 @@ static void call_on_credentials(void *arg, const char *bearer, const struct http
     struct kube *kube = call->kube;
     struct error failure = {0};
     call->asking = false;
+    if (!err && call->write && !call->urgent && kube->may_write &&
+        !kube->may_write(kube->may_write_arg)) {
+        error_set(&failure, ERROR_CANCELLED, "it may not be written any more");
+        err = &failure;
+    }
     if (err) {
         call_landed(call);
         call_fail_soon(call, err);

@@ -106,6 +106,16 @@ struct kube_request {
 void kube_send(struct kube *kube, const struct kube_request *request);
 uint64_t kube_writes_sent(const struct kube *kube);
 size_t kube_writes_queued(const struct kube *kube);
+/* Whether all writes that were asked for before the mark was taken have ended. */
+uint64_t kube_write_mark(const struct kube *kube);
+bool kube_writes_ended(const struct kube *kube, uint64_t mark);
+/* When a write last ended without an answer, which may be carried out still; monotonic, 0: none. */
+int64_t kube_unanswered_ms(const struct kube *kube);
+/* Those that wait for their turn end with ERROR_CANCELLED, once the loop turns. */
+void kube_drop_queued(struct kube *kube);
+/* Asked before each write is sent, but not for leases; one that may not be ends with
+ * ERROR_CANCELLED. NULL: all may. */
+void kube_allow_writes(struct kube *kube, bool (*may_write)(void *arg), void *arg);
 
 /* Who is told what goes over the wire, for metrics. Both may be NULL; neither may call us. */
 struct kube_observer {
@@ -399,6 +409,9 @@ struct kube_lease;
 struct kube_lease_spec {
     const char *namespace_, *name, *identity;
     int64_t duration_ms, renew_deadline_ms, retry_ms; /* 0: 15 s, 10 s, 2 s */
+    bool unwanted; /* it is only looked at, until kube_lease_want */
+    /* The identity is a group's: its members hold the lease together, and none gives it back. */
+    bool shared;
     /* Called on gaining and on losing the lease; lost is said before another can gain it. */
     void (*on_change)(void *arg, bool leading);
     void *arg;
@@ -406,6 +419,16 @@ struct kube_lease_spec {
 struct kube_lease *kube_lease_start(struct kube *kube, const struct kube_lease_spec *spec);
 /* Gives the lease back if we hold it (best effort, asynchronous), then frees. */
 void kube_lease_stop(struct kube_lease *lease);
+/* Frees without giving it back: others have to wait until it runs out. NULL is fine. */
+void kube_lease_abandon(struct kube_lease *lease);
+/* Unwanted: we lead no more from this call on, which is not said, and it is given back so that
+ * another can take it at once. Not inside on_change. */
+void kube_lease_want(struct kube_lease *lease, bool wanted);
 const char *kube_lease_holder(const struct kube_lease *lease); /* "" when unknown */
+bool kube_lease_is_known(const struct kube_lease *lease);      /* it was read or written once */
+/* Ourselves while we lead, or another whose lease has not run out; else "". */
+const char *kube_lease_live_holder(const struct kube_lease *lease);
+int64_t
+kube_lease_left_ms(const struct kube_lease *lease); /* that we lead at least; 0: we do not */
 
 #endif

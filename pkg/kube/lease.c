@@ -3,7 +3,9 @@
  *   monotonic clock; the times in the record are for people;
  * - we lead until renew_deadline after the last renewal that succeeded was sent, which is before
  *   anybody else may find the lease run out;
- * - every write carries the resourceVersion of what was read. */
+ * - every write carries the resourceVersion of what was read.
+ * A shared lease is held by all who bear its identity: what one of them writes renews it for the
+ * others, from when they last knew it unrenewed; nobody gives it back. */
 #include "kube/internal.h"
 
 #include <string.h>
@@ -23,9 +25,13 @@ struct kube_lease {
     json_t *record;     /* as read or written last; NULL: not known */
     int64_t changed_ms; /* when the record was last seen to change */
     int64_t sent_ms;    /* when the request under way was sent */
+    int64_t known_ms;   /* when the request that brought the record was sent */
+    int64_t until_ms;   /* we lead no longer than this */
     struct kube_call *call;
     struct kube_timer *retry, *deadline;
     bool leading, read_again, contended;
+    bool wanted, shared;
+    bool answered;      /* it is known whether somebody holds it */
     bool writing;       /* the request under way is a write */
     bool busy, stopped; /* inside on_change; kube_lease_stop was called there */
 };
@@ -87,15 +93,19 @@ static void lease_on_deadline(void *arg)
 
 /* --- the record
  * ----------------------------------------------------------------------------------- */
-static void lease_observe(struct kube_lease *l, const json_t *record)
+static bool lease_observe(struct kube_lease *l, const json_t *record)
 {
     const json_t *spec = json_object_get(record, "spec");
     const char *holder = json_str(json_object_get(spec, "holderIdentity"));
-    if (!l->record || !json_equal(json_object_get(l->record, "spec"), spec))
+    bool changed = !l->record || !json_equal(json_object_get(l->record, "spec"), spec);
+    if (changed)
         l->changed_ms = clock_mono_ms();
     json_decref(l->record);
     l->record = json_deep_copy(record);
     string_set(&l->holder, holder);
+    l->known_ms = l->sent_ms;
+    l->answered = true;
+    return changed;
 }
 
 static bool held_by_us(const struct kube_lease *l)
@@ -136,6 +146,30 @@ static json_t *lease_claim(const struct kube_lease *l)
     return claim;
 }
 
+/* The record that makes nobody the holder: whoever waits need not wait until it runs out. */
+static json_t *lease_waiver(const struct kube_lease *l)
+{
+    char now[RFC3339_SIZE];
+    time_format_micro(clock_wall_ms(), now);
+    json_t *record = json_deep_copy(l->record);
+    json_t *spec = json_object_get(record, "spec");
+    json_object_set_new(spec, "holderIdentity", json_string(""));
+    json_object_set_new(spec, "leaseDurationSeconds", json_integer(1));
+    json_object_set_new(spec, "renewTime", json_string(now));
+    return record;
+}
+
+/* It was renewed after since_ms. */
+static void lease_extend(struct kube_lease *l, int64_t since_ms)
+{
+    int64_t left_ms = since_ms + l->renew_deadline_ms - clock_mono_ms();
+    if (left_ms <= 0)
+        return;
+    l->until_ms = since_ms + l->renew_deadline_ms;
+    kube_timer_start(l->deadline, left_ms);
+    lease_set_leading(l, true);
+}
+
 /* --- requests --------------------------------------------------------------------------------- */
 static void lease_send(struct kube_lease *l, const char *method, const json_t *body, kube_done done)
 {
@@ -164,6 +198,21 @@ static void lease_write(struct kube_lease *l)
     lease_send(l, l->record ? "PUT" : "POST", claim, lease_on_written);
 }
 
+static void lease_give_back(struct kube_lease *l)
+{
+    cleanup_json json_t *waiver = lease_waiver(l);
+    lease_send(l, "PUT", waiver, lease_on_written);
+}
+
+/* The record is what is there. */
+static void lease_go_on(struct kube_lease *l)
+{
+    if (l->wanted && !held_by_other(l))
+        lease_write(l);
+    else if (!l->wanted && !l->shared && held_by_us(l))
+        lease_give_back(l);
+}
+
 /* While we lead, what we wrote last is what is there: one request renews. */
 static void lease_try(void *arg)
 {
@@ -174,7 +223,7 @@ static void lease_try(void *arg)
     if (l->call)
         return; /* the last try has its own time limit */
     l->contended = false;
-    if (l->leading && l->record && !l->read_again)
+    if (l->leading && l->record && !l->read_again && !l->shared)
         lease_write(l);
     else
         lease_read(l);
@@ -189,20 +238,24 @@ static void lease_on_read(void *arg, const struct kube_response *response)
         json_decref(l->record);
         l->record = NULL;
         string_set(&l->holder, "");
+        l->answered = true;
         l->read_again = false;
         lease_set_leading(l, false);
-        if (l->kube)
+        if (l->kube && l->wanted)
             lease_write(l);
     } else if (response->error.code != ERROR_NONE || !json_is_object(response->json)) {
         log_debug("lease not read", log_str("lease", l->path),
                   log_str("error", response->error.message));
     } else {
-        lease_observe(l, response->json);
+        int64_t unrenewed_ms = l->record ? l->known_ms : 0;
+        bool changed = lease_observe(l, response->json);
         l->read_again = false;
         if (!held_by_us(l))
             lease_set_leading(l, false);
-        if (l->kube && !held_by_other(l))
-            lease_write(l);
+        if (l->shared && l->wanted && held_by_us(l) && changed && unrenewed_ms)
+            lease_extend(l, unrenewed_ms);
+        else if (l->kube)
+            lease_go_on(l);
     }
     lease_leave(l);
 }
@@ -229,12 +282,11 @@ static void lease_on_written(void *arg, const struct kube_response *response)
             lease_read(l); /* once: then the next try */
         l->contended = true;
     } else {
-        int64_t left_ms = l->sent_ms + l->renew_deadline_ms - clock_mono_ms();
         lease_observe(l, response->json);
-        if (held_by_us(l) && left_ms > 0) {
-            kube_timer_start(l->deadline, left_ms);
-            lease_set_leading(l, true);
-        }
+        if (!l->wanted)
+            lease_go_on(l);
+        else if (held_by_us(l))
+            lease_extend(l, l->sent_ms);
     }
     lease_leave(l);
 }
@@ -264,6 +316,8 @@ struct kube_lease *kube_lease_start(struct kube *kube, const struct kube_lease_s
     if (l->renew_deadline_ms >= l->duration_ms)
         l->renew_deadline_ms = l->duration_ms * 2 / 3;
     l->retry_ms = spec->retry_ms > 0 ? spec->retry_ms : DEFAULT_RETRY_MS;
+    l->wanted = !spec->unwanted;
+    l->shared = spec->shared;
     l->on_change = spec->on_change;
     l->arg = spec->arg;
     l->retry = kube_timer_new(kube_loop(kube), lease_try, l);
@@ -274,16 +328,9 @@ struct kube_lease *kube_lease_start(struct kube *kube, const struct kube_lease_s
     return l;
 }
 
-/* Whoever waits need not wait until it runs out. */
 static void lease_release(struct kube_lease *l)
 {
-    char now[RFC3339_SIZE];
-    time_format_micro(clock_wall_ms(), now);
-    cleanup_json json_t *record = json_deep_copy(l->record);
-    json_t *spec = json_object_get(record, "spec");
-    json_object_set_new(spec, "holderIdentity", json_string(""));
-    json_object_set_new(spec, "leaseDurationSeconds", json_integer(1));
-    json_object_set_new(spec, "renewTime", json_string(now));
+    cleanup_json json_t *record = lease_waiver(l);
     struct kube_call_spec call = {.request = {.method = "PUT", .path = l->path, .body = record},
                                   .urgent = true};
     kube_call_start(l->kube, &call);
@@ -292,7 +339,7 @@ static void lease_release(struct kube_lease *l)
 static void lease_end(struct kube_lease *l)
 {
     if (l->kube) {
-        if (l->leading && l->record)
+        if (l->leading && l->record && !l->shared)
             lease_release(l);
         kube_member_remove(&l->member);
         lease_detach(l);
@@ -312,6 +359,49 @@ void kube_lease_stop(struct kube_lease *lease)
         kube_timer_stop(lease->deadline);
         return;
     }
+    lease_end(lease);
+}
+
+void kube_lease_want(struct kube_lease *l, bool wanted)
+{
+    if (l->wanted == wanted || l->stopped || !l->kube)
+        return;
+    l->wanted = wanted;
+    if (!wanted && l->leading) {
+        l->leading = false;
+        kube_timer_stop(l->deadline);
+        log_info("given up", log_str("lease", l->path), log_str("identity", l->identity));
+    }
+    if (l->call)
+        return; /* its answer goes on from here */
+    if (!wanted && l->record)
+        lease_go_on(l);
+    else
+        kube_timer_start(l->retry, 0);
+}
+
+bool kube_lease_is_known(const struct kube_lease *lease)
+{
+    return lease->answered;
+}
+
+const char *kube_lease_live_holder(const struct kube_lease *lease)
+{
+    bool live = lease->leading || (lease->record && held_by_other(lease));
+    return live ? lease->holder : "";
+}
+
+int64_t kube_lease_left_ms(const struct kube_lease *lease)
+{
+    return lease->leading ? lease->until_ms - clock_mono_ms() : 0;
+}
+
+void kube_lease_abandon(struct kube_lease *lease)
+{
+    if (!lease)
+        return;
+    lease->leading = false;
+    lease->stopped = true;
     lease_end(lease);
 }
 
