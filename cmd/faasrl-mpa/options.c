@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,6 +89,9 @@ static const struct args_option table[] = {
     {"lease-namespace", ARGS_TEXT, AT(lease_namespace), NULL, 0, 0, NULL,
      "namespace of the lease; our own when not given"},
     {"lease-name", ARGS_TEXT, AT(lease_name), "faasrl-mpa", 0, 0, NULL, "name of the lease"},
+    {"shards", ARGS_NUMBER, AT(shards), "1", 1, SHARDS_MAX, NULL,
+     "shards that replicas divide among them, each by a lease of its own; the same for all "
+     "replicas"},
     {"identity", ARGS_TEXT, AT(identity), NULL, 0, 0, NULL,
      "our name in the lease; host name and a random part when not given"},
     {"listen", ARGS_TEXT, AT(listen), NULL, 0, 0, NULL,
@@ -115,10 +119,23 @@ static const struct args_option table[] = {
     {"help", ARGS_FLAG, AT(help), NULL, 0, 0, NULL, "print this and end"},
 };
 
+static int check_shards(const struct options *o, struct error *err)
+{
+    if (o->shards != floor(o->shards))
+        return error_set(err, ERROR_INVALID, "--shards: %g is not a whole number", o->shards);
+    if (o->shards > 1 && !o->leader_elect)
+        return error_set(err, ERROR_INVALID,
+                         "--shards: with --leader-elect=false there is no lease to hold one by; "
+                         "leave one of the two out");
+    return 0;
+}
+
 int options_parse(int argc, char **argv, struct options *out, struct error *err)
 {
     *out = (struct options){0};
-    return args_parse(table, ARRAY_LEN(table), argc, argv, out, err);
+    if (args_parse(table, ARRAY_LEN(table), argc, argv, out, err) < 0)
+        return -1;
+    return check_shards(out, err);
 }
 
 void options_print_help(void)
@@ -165,6 +182,7 @@ struct controller_options options_of_controller(const struct options *o)
                    .resize_threshold = o->resize_threshold},
         .leader_election = o->leader_elect,
         .lease_name = o->lease_name,
+        .shards = (unsigned)o->shards,
     };
 }
 

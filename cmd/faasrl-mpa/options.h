@@ -25,6 +25,7 @@ struct options {
     double writes_per_second, write_burst;
     bool learn, leader_elect, per_mpa_metrics, confine;
     const char *lease_namespace, *lease_name, *identity;
+    double shards;
     const char *listen;    /* NULL: where it is usual */
     const char *dashboard; /* "kubernetes" or "off" */
     const char *log_level, *log_format;

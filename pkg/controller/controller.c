@@ -259,6 +259,26 @@ void controller_forget_unmarked(struct controller *c, const struct scope *scope)
     }
 }
 
+/* Its key begins with its namespace. */
+static bool has_entry(const struct controller *c, const struct entry *e)
+{
+    cleanup_free char *namespace_ = strndup(e->key, strcspn(e->key, "/"));
+    return controller_has(c, namespace_);
+}
+
+void controller_leave(struct controller *c)
+{
+    void *value;
+    for (size_t i = 0; (i = map_next(&c->entries, i, NULL, &value)) != 0;) {
+        struct entry *e = value;
+        if (has_entry(c, e))
+            continue;
+        unindex(c, e);
+        i = map_remove_at(&c->entries, i);
+        entry_leave(e);
+    }
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 struct controller *controller_make(const struct world *world, struct observe *observe,
                                    const struct controller_options *options, struct live *live)

@@ -1,5 +1,5 @@
 /* The loop that joins the packages: watch MPAs, collect figures each interval, decide, guard,
- * actuate, say so in status and events. Only the leader writes. */
+ * actuate, say so in status and events. Only the leader writes, or of each shard its holder. */
 #ifndef FAASRL_CONTROLLER_H
 #define FAASRL_CONTROLLER_H
 
@@ -11,6 +11,8 @@
 #include "world.h"
 
 struct controller;
+
+#define SHARDS_MAX 64
 
 enum controller_dashboard {
     DASHBOARD_OFF,
@@ -37,6 +39,7 @@ struct controller_options {
     enum controller_dashboard dashboard;
     bool leader_election;
     const char *lease_namespace, *lease_name, *identity;
+    unsigned shards;   /* that replicas divide among them; less than 2: one replica does all */
     struct http *http; /* for what is asked of Knative's activators; NULL: they cannot be asked */
     /* The lease was lost: nothing may be written any more; the caller ends the process. */
     void (*on_lost)(void *arg);

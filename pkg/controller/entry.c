@@ -71,14 +71,19 @@ static void hand_back(const struct entry *e)
 
 void entry_remove(struct entry *e)
 {
-    if (!e->controller->stopping)
-        hand_back(e);
-    e->gone = true;
-    e->may_act = e->may_size = false;
     if (!e->controller->stopping) {
-        journal_forgot(e->controller->options.journal, e->key);
+        hand_back(e);
         learning_forget(e);
     }
+    entry_leave(e);
+}
+
+void entry_leave(struct entry *e)
+{
+    e->gone = true;
+    e->may_act = e->may_size = false;
+    if (!e->controller->stopping)
+        journal_forgot(e->controller->options.journal, e->key);
     learning_end(e);
     harvest_leave(e);
     story_end(e);

@@ -12,7 +12,9 @@
 /* One watch of MPAs: of a namespace, or of all. */
 struct scope {
     struct controller *controller;
+    const char *namespace_; /* NULL: all */
     struct kube_watch *watch;
+    bool listed;        /* it was, once */
     uint64_t list_mark; /* raised at each full list; entries with an older mark are gone */
     char *trouble;      /* why the watch does not work, NULL when it does */
 };
@@ -42,7 +44,8 @@ struct live {
     struct scope *scopes;
     size_t scope_count;
     struct kube_lease *lease;
-    struct owner *owner; /* of Knative's Revisions that are of our class */
+    struct shards *shards; /* in place of the lease; NULL: all is ours while we lead */
+    struct owner *owner;   /* of Knative's Revisions that are of our class */
     uv_timer_t tick, soon;
     int open_handles;
 };
@@ -145,6 +148,10 @@ struct controller *controller_make(const struct world *world, struct observe *ob
 struct entry *controller_apply(struct controller *controller, const json_t *object, bool deleted);
 /* The entries of this scope that its last full list did not have are gone. */
 void controller_forget_unmarked(struct controller *controller, const struct scope *scope);
+/* Whether what is in the namespace is ours to decide on while we lead. */
+bool controller_has(const struct controller *controller, const char *namespace_);
+/* Forgets the MPAs that are another's now, and leaves all of theirs as it is. */
+void controller_leave(struct controller *controller);
 /* By what MPAs with the same target are told. */
 char *entry_target_key(const struct entry *entry);
 void controller_pods_changed(struct controller *controller, const struct kube_workload *owner);
@@ -162,6 +169,8 @@ void entry_hold(struct entry *entry);
 void entry_release(struct entry *entry);
 /* The MPA is gone: stops everything, frees when the last answer has come. */
 void entry_remove(struct entry *entry);
+/* It is another replica's: the same, but nothing is handed back or dropped. */
+void entry_leave(struct entry *entry);
 /* Takes over a new state of the MPA. */
 void entry_update(struct entry *entry, const json_t *object);
 /* Chooses the recommender the spec names; false when the threshold one stands in, with the reason.

@@ -1,6 +1,7 @@
 /* The controller on a Kubernetes cluster: the world it sees through watches and Prometheus and acts
  * on through the API server, on the loop's time, while it holds the lease. */
 #include "entry.h"
+#include "shards.h"
 
 #include <string.h>
 
@@ -190,6 +191,9 @@ static void on_owned(void *arg)
 static void on_mpa(void *arg, const json_t *object, bool deleted)
 {
     struct scope *scope = arg;
+    const char *namespace_ = json_str(json_path(object, "metadata", "namespace", NULL));
+    if (!controller_has(scope->controller, namespace_))
+        return;
     struct entry *e = controller_apply(scope->controller, object, deleted);
     if (e) {
         e->scope = scope;
@@ -205,8 +209,11 @@ static void on_list_begin(void *arg)
 
 static void on_list_end(void *arg)
 {
-    const struct scope *scope = arg;
+    struct scope *scope = arg;
+    scope->listed = true;
     controller_forget_unmarked(scope->controller, scope);
+    if (scope->controller->live->shards)
+        controller_wake(scope->controller, 0); /* what is new could not be decided on before */
 }
 
 static void on_watch_state(void *arg, const struct error *err)
@@ -253,9 +260,10 @@ static void on_lease(void *arg, bool leading)
     c->options.on_lost(c->options.arg);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
-static void watch_mpas(struct scope *scope, const char *namespace_)
+/* --- what is watched ------------------------------------------------------------------------- */
+static void watch_mpas(struct scope *scope)
 {
+    const char *namespace_ = scope->namespace_;
     cleanup_free char *path =
         namespace_
             ? xasprintf("/apis/" API_GROUP "/" API_VERSION "/namespaces/%s/" API_PLURAL, namespace_)
@@ -279,7 +287,8 @@ static void start_watches(struct live *live, const char *const *names)
     live->scopes = xcalloc(live->scope_count, sizeof(*live->scopes));
     for (size_t i = 0; i < live->scope_count; i++) {
         live->scopes[i].controller = live->controller;
-        watch_mpas(&live->scopes[i], n ? names[i] : NULL);
+        live->scopes[i].namespace_ = n ? names[i] : NULL;
+        watch_mpas(&live->scopes[i]);
     }
     live->cache =
         kube_cache_start(live->kube, &(struct kube_cache_options){.namespaces = names,
@@ -289,6 +298,56 @@ static void start_watches(struct live *live, const char *const *names)
                                                                   .arg = live});
 }
 
+/* --- shards ---------------------------------------------------------------------------------- */
+bool controller_has(const struct controller *c, const char *namespace_)
+{
+    return !c->live || !c->live->shards || shards_has(c->live->shards, namespace_);
+}
+
+/* From a list that begins now: it has all that its last holder has written. */
+static void on_taken(void *arg, unsigned shard)
+{
+    struct live *live = arg;
+    (void)shard;
+    for (size_t i = 0; i < live->scope_count; i++) {
+        kube_watch_stop(live->scopes[i].watch);
+        watch_mpas(&live->scopes[i]);
+    }
+    lead(live);
+}
+
+static void on_leaving(void *arg, unsigned shard)
+{
+    const struct live *live = arg;
+    struct controller *c = live->controller;
+    (void)shard;
+    controller_leave(c);
+    c->leading = shards_held(live->shards) > 0;
+}
+
+static void on_lost(void *arg)
+{
+    const struct live *live = arg;
+    struct controller *c = live->controller;
+    c->leading = false;
+    c->options.on_lost(c->options.arg);
+}
+
+static void start_shards(struct live *live, uv_loop_t *loop)
+{
+    const struct controller_options *o = &live->controller->options;
+    live->shards = shards_start(loop, live->kube,
+                                &(struct shards_spec){.namespace_ = o->lease_namespace,
+                                                      .name = o->lease_name,
+                                                      .identity = o->identity,
+                                                      .count = o->shards,
+                                                      .on_taken = on_taken,
+                                                      .on_leaving = on_leaving,
+                                                      .on_lost = on_lost,
+                                                      .arg = live});
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
 static void start_lease(struct live *live, const struct controller_options *options)
 {
     live->lease = kube_lease_start(live->kube,
@@ -324,7 +383,9 @@ struct controller *controller_new(uv_loop_t *loop, struct kube *kube, struct obs
     start_learner(live, loop);
     live->owner = owner_new(live, loop);
     start_watches(live, options->namespaces);
-    if (options->leader_election)
+    if (options->shards > 1)
+        start_shards(live, loop); /* nothing is called before we return */
+    else if (options->leader_election)
         start_lease(live, options);
     else
         lead(live);
@@ -344,6 +405,7 @@ void live_stop(struct live *live)
     live->owner = NULL;
     if (live->lease)
         kube_lease_stop(live->lease);
+    shards_free(live->shards);
     for (size_t i = 0; i < live->scope_count; i++) {
         kube_watch_stop(live->scopes[i].watch);
         free(live->scopes[i].trouble);

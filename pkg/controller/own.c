@@ -225,6 +225,8 @@ static void look_at_revisions(struct owner *o)
     struct kube_owned seen;
     const struct keep *drowsy = NULL;
     for (size_t at = 0; kube_cache_owned(o->live->cache, &at, &seen);) {
+        if (!controller_has(o->live->controller, seen.namespace_))
+            continue;
         struct keep *k = keep_of(o, seen.namespace_, seen.name);
         k->seen = o->mark;
         reconcile(o, &seen, k);
@@ -302,7 +304,7 @@ static void look_at_templates(struct owner *o)
     if (now_ms < o->disclaim_after_ms)
         return;
     for (size_t at = 0; kube_cache_our_templates(o->live->cache, &at, &t);) {
-        if (is_claimed(o, &t))
+        if (is_claimed(o, &t) || !controller_has(o->live->controller, t.namespace_))
             continue;
         o->disclaim_after_ms = now_ms + EVERY_MS; /* our cache is to know of it first */
         actuate_disclaim(o->live->kube, &t, on_disclaimed, NULL);

@@ -47,7 +47,7 @@ static void answer_ready(void *arg, struct serve_answer *out)
     const struct live *live = c->live;
     char awaited[400] = "";
     for (size_t i = 0; live && i < live->scope_count; i++) {
-        if (kube_watch_synced(live->scopes[i].watch))
+        if (live->scopes[i].listed)
             continue;
         const char *why = live->scopes[i].trouble;
         say(out, 503, "not synced: " API_PLURAL "%s%s", why ? ": " : "", why ? why : "");

@@ -1,6 +1,7 @@
 /* What is told about ourselves at /metrics. What other packages know is looked up
  * at each scrape, so that what is gone vanishes by itself. */
 #include "entry.h"
+#include "shards.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,19 @@ static void tell_leader(void *arg, struct metrics_family *f)
     metrics_set(f, c->leading, NULL);
 }
 
+static void tell_shards(void *arg, struct metrics_family *f)
+{
+    const struct controller *c = arg;
+    metrics_set(f, c->options.shards > 1 ? c->options.shards : 1, NULL);
+}
+
+static void tell_shards_held(void *arg, struct metrics_family *f)
+{
+    const struct controller *c = arg;
+    bool several = c->live && c->live->shards;
+    metrics_set(f, several ? shards_held(c->live->shards) : c->leading, NULL);
+}
+
 static void tell_mpas(void *arg, struct metrics_family *f)
 {
     const struct controller *c = arg;
@@ -218,6 +232,8 @@ static void tell_pod_bytes(void *arg, struct metrics_family *f)
 static const struct report_gauge own[] = {
     {NAME("build_info"), "1; the version is in the label.", tell_build, {"version"}},
     {NAME("leader"), "1 while this replica leads, else 0.", tell_leader, {0}},
+    {NAME("shards"), "Shards that the replicas divide among them.", tell_shards, {0}},
+    {NAME("shards_held"), "Shards that this replica decides on.", tell_shards_held, {0}},
     {NAME("mpas"), "MultidimPodAutoscalers that are followed.", tell_mpas, {0}},
     {NAME("mpas_by_condition"),
      "MPAs whose condition has this status.",

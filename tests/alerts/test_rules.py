@@ -41,6 +41,12 @@ def stage(name, values):
     return {f'faasrl_mpa_mpa_learning_stage{{{MPA},stage="{name}"}}': values}
 
 
+def shards(count, *held):
+    return {f"faasrl_mpa_{name}{{{replica}}}": steady(value)
+            for replica, mine in zip((ONE, TWO), held)
+            for name, value in (("leader", 1), ("shards", count), ("shards_held", mine))}
+
+
 LEADS = {f"faasrl_mpa_leader{{{ONE}}}": steady(1), f"faasrl_mpa_interval_seconds{{{ONE}}}": steady(15)}
 LAST_PASS = f"faasrl_mpa_last_pass_timestamp_seconds{{{ONE}}}"
 WEB = {"job": "faasrl-mpa", "namespace": "shop", "name": "web"}
@@ -63,6 +69,11 @@ CASES = [
      "3m", WHOLE),
     ("FaasrlMpaSeveralLeaders", {f"faasrl_mpa_leader{{{ONE}}}": steady(1), f"faasrl_mpa_leader{{{TWO}}}": steady(0)},
      "20m", None),
+
+    ("FaasrlMpaNoLeader", shards(8, 3, 5), "20m", None),
+    ("FaasrlMpaNoLeader", shards(8, 3, 4), "3m", WHOLE),
+    ("FaasrlMpaSeveralLeaders", shards(8, 3, 5), "20m", None),
+    ("FaasrlMpaSeveralLeaders", shards(8, 4, 5), "3m", WHOLE),
 
     ("FaasrlMpaPassesLate", {**LEADS, LAST_PASS: steady(0)}, "4m", {**WHOLE, "instance": "a"}),
     ("FaasrlMpaPassesLate", LEADS, "4m", {**WHOLE, "instance": "a"}),

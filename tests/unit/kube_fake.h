@@ -18,6 +18,7 @@ struct fake_conn {
     struct fake *fake;
     struct buf in;
     struct fake_conn *next;
+    uint64_t number; /* no other has it */
     bool closing;
 };
 
@@ -33,6 +34,7 @@ struct fake {
     uv_tcp_t listener;
     uv_timer_t watchdog;
     int port, requests;
+    uint64_t connections;
     bool expired;
     struct fake_conn *conns;
     void (*on_request)(void *arg, const struct fake_request *request);
@@ -176,6 +178,7 @@ static inline void fake_on_connection(uv_stream_t *listener, int status)
     struct fake_conn *conn = xcalloc(1, sizeof(*conn));
     assert_int_equal(status, 0);
     conn->fake = fake;
+    conn->number = ++fake->connections;
     buf_init(&conn->in, (size_t)1 << 26);
     uv_tcp_init(&fake->loop, &conn->tcp);
     conn->tcp.data = conn;

@@ -7,6 +7,7 @@
 - --dashboard={{ ternary "kubernetes" "off" (eq (include "mpa.dashboard" .) "true") }}
 - --lease-name={{ include "mpa.fullname" . }}
 - --lease-namespace={{ .Release.Namespace }}
+- --shards={{ $v.shards }}
 {{- range $v.watchNamespaces }}
 - --namespace={{ . }}
 {{- end }}

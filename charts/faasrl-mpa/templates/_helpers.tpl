@@ -48,6 +48,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* The names of the leases: one, and with shards one for each and one for each replica that shares them. */}}
+{{- define "mpa.leases" -}}
+{{- $name := include "mpa.fullname" . -}}
+{{- $name -}}
+{{- if gt (int .Values.shards) 1 -}}
+{{- range $kind := list "shard" "member" -}}
+{{- range $i := until (int $.Values.shards) }}, {{ $name }}-{{ $kind }}-{{ $i }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The last word on what the controller may do in the namespaces that it follows. */}}
 {{/* Not empty where the dashboard is served: what it asks the API server about is cluster-wide. */}}
 {{- define "mpa.dashboard" -}}
