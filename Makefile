@@ -39,6 +39,10 @@ AR       := llvm-ar
 CFLAGS   += -flto -fvisibility=hidden -fsanitize=cfi
 LDFLAGS  += -flto -fvisibility=hidden -fsanitize=cfi $(OPT)
 endif
+ifneq ($(COVERAGE),) # lines that were run, with clang
+CFLAGS   += -fprofile-instr-generate -fcoverage-mapping
+LDFLAGS  += -fprofile-instr-generate
+endif
 # Found when first needed, after `deps` may have installed them.
 PKG_CFLAGS = $(shell pkg-config --cflags $(LIBS))
 PKG_LIBS   = $(shell pkg-config --libs $(LIBS)) -lm -lpthread
@@ -211,6 +215,11 @@ $(BUILD)/fuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(PKG_LIBS)
 .PRECIOUS: $(BUILD)/obj/tests/fuzz/%.o
+.PHONY: fuzz-coverage
+fuzz-coverage: $(BUILD)/.need-clang ## how much of each parser its fuzzer's corpus runs through (FUZZ_DOCS=1: renew docs/fuzzing.md)
+	@$(MAKE) --no-print-directory BUILD=build/coverage CC=clang OPT=-O1 SANITIZE=fuzzer-no-link COVERAGE=1 \
+	    $(FUZZERS:%=build/coverage/fuzzer/%)
+	@tests/fuzz/coverage build/coverage $(if $(FUZZ_DOCS),--docs docs/fuzzing.md)
 
 # --- faults -------------------------------------------------------------------------------------
 CHAOS           := $(BUILD)/chaos

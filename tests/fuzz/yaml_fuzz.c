@@ -27,8 +27,11 @@ static void check_lines(const char *text, size_t len, size_t document, const jso
         lines += text[i] == '\n' || text[i] == '\r' || (text[i] & 0x80);
     for (void *at = json_object_iter((json_t *)(uintptr_t)value); at;
          at = json_object_iter_next((json_t *)(uintptr_t)value, at)) {
-        size_t line = yaml_line(text, len, document, json_object_iter_key(at));
-        require(line >= 1 && line <= lines);
+        const char *key = json_object_iter_key(at);
+        cleanup_free char *within = xasprintf("%s[1].a", key);
+        size_t line = yaml_line(text, len, document, key);
+        size_t line_within = yaml_line(text, len, document, within);
+        require(line >= 1 && line <= lines && line_within >= 1 && line_within <= lines);
     }
 }
 
