@@ -1,0 +1,3 @@
+module faasrl-mpa/tests/scale/feed
+
+go 1.24

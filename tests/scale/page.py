@@ -1,0 +1,83 @@
+"""docs/scale.md and its plot."""
+from place import ROOT
+from tell import NAMES
+
+COLORS = {"ours": "#1f77b4", "hpa": "#d98200", "vpa": "#7f7f7f"}
+PANELS = (("memory, MiB", "rss_mib"), ("CPU s per minute", "cpu_s_per_min"))
+WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 220, 60, 30, 80
+
+TEXT = """<!-- Written by `make bench-scale SCALE=--docs`. -->
+# Thousands of MPAs
+
+`make bench-scale` runs a real API server with fake nodes and pods ([kwok](https://kwok.sigs.k8s.io)), two pods of each function,
+and a real Prometheus that scrapes generated series every 15 s: the latency histogram, CPU, CFS periods and memory of each pod.
+One function in ten has a load that comes and goes over 20 minutes, the others' is steady. Each of the three is alone at its
+turn, on the same Deployments and the same load: our controller with `threshold` and all options at their
+defaults (but `--leader-elect=false`), for replicas alone as kwok's pods cannot be resized, the HPA
+controller of Kubernetes without its limit on requests (1,000 a second instead of 20), and the VPA recommender in the same way.
+Of pods that do not exist metrics-server can tell nothing: the two get metrics.k8s.io from the generator of the series.
+
+{machine}
+
+{table}
+
+*Memory* is the most resident memory while it was measured, a minute and more after its first pass; *the most it ever was*
+includes the start. *CPU per decision* is all CPU of the process, by the MPAs, HPAs or VPAs that it came to in that time: for
+our controller each MPA at each pass, for the HPA controller its reconciliations, for the recommender each VPA once a minute.
+*A pass* is from the question to Prometheus to the last decision. *A figure changes until the write*: the load of 1 in 100
+functions (20 at least) grows by {percent:.0f} %, and the API server's audit log tells when their replicas were first written. Up to 15 s of it are the scrape's, up to 15 s the interval's, and a rate over a minute rises for a minute.
+
+![memory and CPU of the three over the number of objects](images/scale.svg)
+"""
+
+
+def machine(sizes):
+    """Each size with its day and what it was measured on."""
+    lines = []
+    for size, found in sizes.items():
+        first = next(iter(found.values()))
+        loads = ", ".join(f"{NAMES[n]} {f['load']:.1f}" for n, f in found.items())
+        lines.append(f"{size:,}: {first['when']}, {first['machine']}; load of the machine: {loads}.")
+    return "\n".join(lines)
+
+
+# --- the plot --------------------------------------------------------------------------------------
+def panel(sizes, label, key, left):
+    points = {n: [(size, f[n][key]) for size, f in sizes.items() if n in f] for n in NAMES}
+    most_x = max(sizes)
+    most_y = max((y for line in points.values() for _, y in line), default=1) * 1.1
+
+    def at(x, y):
+        return f"{left + x / most_x * WIDTH:.1f},{TOP + HEIGHT - y / most_y * HEIGHT:.1f}"
+
+    out = [f'<rect x="{left}" y="{TOP}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#999"/>',
+           f'<text x="{left}" y="{TOP - 8}">{label}</text>']
+    for part in (0, 0.5, 1):
+        y = TOP + HEIGHT * (1 - part)
+        out += [f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{most_y * part:.3g}</text>',
+                f'<text x="{left + WIDTH * part:.0f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{most_x * part:,.0f}</text>']
+    for n, line in points.items():
+        out.append(f'<polyline fill="none" stroke="{COLORS[n]}" stroke-width="2" points="'
+                   f'{" ".join(at(x, y) for x, y in line)}"/>')
+        for x, y in line:
+            cx, cy = at(x, y).split(",")
+            out.append(f'<circle cx="{cx}" cy="{cy}" r="3" fill="{COLORS[n]}"/>')
+    return out
+
+
+def svg(sizes):
+    width, height = LEFT * 2 + WIDTH * 2 + GAP, TOP + HEIGHT + 50
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+           f'<rect width="{width}" height="{height}" fill="#fff"/>']
+    for i, (label, key) in enumerate(PANELS):
+        out += panel(sizes, label, key, LEFT + i * (WIDTH + GAP))
+    for i, (who, name) in enumerate(NAMES.items()):
+        out.append(f'<text x="{LEFT + i * 150}" y="{height - 8}" fill="{COLORS[who]}">{name}</text>')
+    out.append(f'<text x="{width - LEFT}" y="{height - 8}" text-anchor="end">MPAs, HPAs or VPAs</text>')
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def write(sizes, table):
+    from measure import STEP_FACTOR
+    (ROOT / "docs/images/scale.svg").write_text(svg(sizes))
+    (ROOT / "docs/scale.md").write_text(TEXT.format(machine=machine(sizes), table=table, percent=100 * (STEP_FACTOR - 1)))
