@@ -155,8 +155,10 @@ static void draw_exact(struct arrivals *a, const struct demand *d)
         return;
     size_t n = a->left < ARRIVALS_AHEAD ? (size_t)a->left : ARRIVALS_AHEAD;
     draw(&a->random, d, n, gaps, cpu_s);
-    for (size_t i = 0; i < n; i++, a->left--)
+    for (size_t i = 0; i < n; i++) {
         add(a, a->at_s + (a->slot_end_s - a->at_s) * fall(gaps[i] / a->left), cpu_s[i]);
+        a->left--;
+    }
 }
 
 void arrivals_draw(struct arrivals *a, const struct demand *d)
