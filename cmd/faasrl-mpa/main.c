@@ -235,7 +235,10 @@ static int run(const struct options *o)
 {
     struct program p = {0};
     struct error err = {0};
-    uv_loop_init(&p.loop);
+    if (uv_loop_init(&p.loop) != 0) {
+        error_set(&err, ERROR_SYSTEM, "cannot begin: no file descriptors are left");
+        return fail(&err);
+    }
     catch_signals(&p);
     p.http = http_new(&p.loop, "faasrl-mpa/" FAASRL_VERSION);
     if (options_open_journal(o, &p.journal, &err) < 0 || connect_kube(&p, o, &err) < 0 ||

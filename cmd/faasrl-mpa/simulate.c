@@ -272,7 +272,10 @@ int simulate(const struct options *options)
     struct error err = {0};
     if (options->confine && confine(&err) < 0)
         log_warn("not confined", log_str("error", err.message));
-    uv_loop_init(&s.loop);
+    if (uv_loop_init(&s.loop) != 0) {
+        fputs("faasrl-mpa: cannot begin: no file descriptors are left\n", stderr);
+        return 1;
+    }
     int failed = run(&s, &err);
     if (failed)
         fprintf(stderr, "faasrl-mpa: %s\n", err.message);

@@ -1,17 +1,39 @@
-#include "base/base.h"
+#include "base/memory.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
+void out_of_memory(void)
+{
+    fputs("out of memory\n", stderr);
+    abort();
+}
+
 static void *or_abort(void *p)
 {
-    if (p == NULL) {
-        fputs("out of memory\n", stderr);
-        abort();
-    }
+    if (p == NULL)
+        out_of_memory();
     return p;
 }
+
+void *xmalloc(size_t size)
+{
+    return or_abort(malloc(size ? size : 1));
+}
+
+void *xresize(void *p, size_t size)
+{
+    return xrealloc(p, size, 1);
+}
+
+#ifndef FAASRL_NO_JSON
+/* A value that jansson had no memory for would be a field that is missing from what we write. */
+__attribute__((constructor)) static void set_up_json(void)
+{
+    json_set_alloc_funcs(xmalloc, free);
+}
+#endif
 
 void *xcalloc(size_t n, size_t size)
 {

@@ -2,6 +2,7 @@
  * are booleans, 0777 is octal), then JSON. Stricter where those are lax: a key given twice is an
  * error, and a key beside "<<" always wins over a merged one. */
 #include "base/base.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <float.h>
@@ -25,7 +26,7 @@ struct reader {
 static json_t *must(json_t *value)
 {
     if (value == NULL)
-        abort();
+        out_of_memory();
     return value;
 }
 
@@ -41,7 +42,7 @@ static int next_event(struct reader *r)
         return 0;
     const yaml_parser_t *p = &r->parser;
     if (p->error == YAML_MEMORY_ERROR)
-        abort();
+        out_of_memory();
     if (p->error == YAML_READER_ERROR)
         return error_set(r->err, ERROR_INVALID, "byte %zu: %s", p->problem_offset, p->problem);
     return fail_at(r, p->problem_mark, "%s%s%s", p->context ? p->context : "",
@@ -333,7 +334,7 @@ static int read_entry(struct reader *r, json_t *own, json_t *merged, int depth)
     if (merge)
         return merge_into(r, merged, value, at);
     if (json_object_set(own, key, value) < 0)
-        abort();
+        out_of_memory();
     return 0;
 }
 
@@ -365,7 +366,7 @@ static json_t *read_sequence(struct reader *r, int depth)
         if (item == NULL)
             return NULL;
         if (json_array_append_new(list, item) < 0)
-            abort();
+            out_of_memory();
     }
 }
 
@@ -460,7 +461,7 @@ static int read_document(struct reader *r, json_t *documents)
     if (json_is_null(root))
         return next_event(r);
     if (json_array_append_new(documents, root) < 0)
-        abort();
+        out_of_memory();
     return next_event(r);
 }
 
@@ -472,7 +473,7 @@ json_t *yaml_to_json(const char *text, size_t len, struct error *err)
     }
     struct reader r = {.err = err};
     if (!yaml_parser_initialize(&r.parser))
-        abort();
+        out_of_memory();
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, len);
     json_t *documents = must(json_array());
     int result;

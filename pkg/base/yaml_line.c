@@ -1,5 +1,6 @@
 /* Where in a YAML text a field stands, so that a message can name the line. */
 #include "base/base.h"
+#include "base/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +113,7 @@ size_t yaml_line(const char *text, size_t len, size_t document, const char *path
 {
     struct finder f = {.path = path};
     if (!yaml_parser_initialize(&f.parser))
-        abort();
+        out_of_memory();
     yaml_parser_set_input_string(&f.parser, (const unsigned char *)text, len);
     for (size_t seen = 0; f.line == 0 && next(&f) && f.event.type != YAML_STREAM_END_EVENT;) {
         if (f.event.type != YAML_DOCUMENT_START_EVENT || !next(&f))

@@ -1,4 +1,5 @@
 #include "auth.h"
+#include "base/memory.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -280,7 +281,7 @@ static void hash_of(const char *token, char out[HASH_SIZE])
 {
     uint8_t hash[EVP_MAX_MD_SIZE] = {0};
     if (EVP_Digest(token, strlen(token), hash, NULL, EVP_sha256(), NULL) != 1)
-        abort(); /* nobody may be taken for another */
+        out_of_memory(); /* nobody may be taken for another */
     for (size_t i = 0; i < (HASH_SIZE - 1) / 2; i++)
         snprintf(out + 2 * i, 3, "%02x", hash[i]);
 }

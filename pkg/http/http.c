@@ -2,9 +2,11 @@
  * tells when they are ready (on_poll, on_timer). A finished call is answered from the loop, never
  * from inside http_send. */
 #include "http/http.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
+#include <openssl/crypto.h>
 #include <string.h>
 
 #define DEFAULT_MAX_BODY   ((size_t)16 << 20)
@@ -288,7 +290,7 @@ static void add_header(struct http_call *call, const char *name, const char *val
     cleanup_free char *line = xasprintf("%s: %s", name, value);
     struct curl_slist *longer = curl_slist_append(call->headers, line);
     if (longer == NULL)
-        abort();
+        out_of_memory();
     call->headers = longer;
 }
 
@@ -413,7 +415,7 @@ struct http_call *http_send(struct http *http, const struct http_request *reques
     struct http_call *call = xcalloc(1, sizeof(*call));
     call->easy = curl_easy_init();
     if (call->easy == NULL)
-        abort();
+        out_of_memory();
     call->http = http;
     call->on_chunk = request->on_chunk;
     call->on_done = request->on_done;
@@ -444,16 +446,42 @@ void http_cancel(struct http_call *call)
         call_free(call);
 }
 
+/* --- memory of OpenSSL ----------------------------------------------------------------------- */
+static void *crypto_malloc(size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return xmalloc(size);
+}
+
+static void *crypto_realloc(void *p, size_t size, const char *file, int line)
+{
+    (void)file, (void)line;
+    return xresize(p, size);
+}
+
+static void crypto_free(void *p, const char *file, int line)
+{
+    (void)file, (void)line;
+    free(p);
+}
+
+/* Which must be told before it has allocated anything. */
+__attribute__((constructor)) static void set_up_crypto(void)
+{
+    CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free);
+}
+
 /* --- the pool -------------------------------------------------------------------------------- */
 struct http *http_new(uv_loop_t *loop, const char *user_agent)
 {
     struct http *http = xcalloc(1, sizeof(*http));
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    /* A request that lacks a part, or is never answered, is worse than an end. */
+    curl_global_init_mem(CURL_GLOBAL_DEFAULT, xmalloc, free, xresize, xstrdup, xcalloc);
     http->loop = loop;
     http->user_agent = xstrdup(user_agent);
     http->multi = curl_multi_init();
     if (http->multi == NULL || uv_timer_init(loop, &http->timer) != 0)
-        abort();
+        out_of_memory();
     http->timer.data = http;
     http->handles = 1;
     curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_curl_socket);

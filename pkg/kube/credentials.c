@@ -1,6 +1,7 @@
 /* What a request needs to be let in, kept fresh. Tokens in files and plugins' credentials are read
  * again before they go stale, and at once after the server refused them. */
 #include "kube/credentials.h"
+#include "base/memory.h"
 
 #include <string.h>
 #include <sys/queue.h>
@@ -158,7 +159,7 @@ static char *make_exec_info(const struct kube_config *config)
                   exec->provide_cluster_info ? cluster_info(config) : NULL);
     char *text = json_dumps(info, JSON_COMPACT);
     if (text == NULL)
-        abort();
+        out_of_memory();
     return text;
 }
 

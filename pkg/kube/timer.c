@@ -1,3 +1,4 @@
+#include "base/memory.h"
 #include "kube/internal.h"
 
 #include <sys/random.h>
@@ -12,7 +13,7 @@ struct kube_timer *kube_timer_new(uv_loop_t *loop, void (*on_timer)(void *arg), 
 {
     struct kube_timer *timer = xcalloc(1, sizeof(*timer));
     if (uv_timer_init(loop, &timer->uv) != 0)
-        abort();
+        out_of_memory();
     timer->uv.data = timer;
     timer->on_timer = on_timer;
     timer->arg = arg;

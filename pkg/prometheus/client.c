@@ -1,4 +1,5 @@
 /* Queries over HTTP: the URL, the credentials, and what to say when it does not work. */
+#include "base/memory.h"
 #include "prometheus/internal.h"
 #include "prometheus/scan.h"
 
@@ -133,7 +134,7 @@ static int set_url(struct prom *prom, const char *text, struct error *err)
 {
     CURLU *url = curl_url();
     if (!url)
-        abort();
+        out_of_memory();
     CURLUcode code = curl_url_set(url, CURLUPART_URL, text, 0);
     int result = code == CURLUE_OK ? check_parts(url, err)
                  : code == CURLUE_BAD_SCHEME || code == CURLUE_UNSUPPORTED_SCHEME

@@ -1,5 +1,6 @@
 /* The bytes of a checkpoint. Each code_… function both reads and writes its part, so that the
  * format stands here once. */
+#include "base/memory.h"
 #include "rl/checkpoint.h"
 
 #include <openssl/evp.h>
@@ -287,7 +288,7 @@ static int code_content(struct codec *c, struct rl_checkpoint *p)
 static void find_hash(const void *data, size_t len, uint8_t hash[HASH_SIZE])
 {
     if (EVP_Digest(data, len, hash, NULL, EVP_sha256(), NULL) != 1)
-        abort(); /* OpenSSL has no memory left */
+        out_of_memory();
 }
 
 char *rl_checkpoint_encode(const struct rl_checkpoint *p, size_t *len, struct error *err)
