@@ -201,6 +201,16 @@ cfi: $(BUILD)/.need-clang ## unit tests and a simulation where calls through poi
 	@$(MAKE) --no-print-directory BUILD=build/cfi CC=clang CFI=1 TESTS="$(CFI_TESTS)" unit build/cfi/faasrl-mpa
 	@build/cfi/faasrl-mpa --simulate --listen=off --simulate-duration=1h --simulate-speed=0 >/dev/null
 
+# TORTURE=--seconds=30: a sample. What is loaded before the tests is no part of the program, and is not instrumented.
+TORTURE_TESTS ?= base_test yaml_test
+$(BUILD)/torture.so: tests/torture/fail.c | $(BUILD)/.need-unit
+	@gcc -O1 -g -Wall -D_GNU_SOURCE -fno-builtin -shared -fPIC -o $@ $<
+$(BUILD)/torture-weak: tests/torture/weak.c | $(BUILD)/.need-unit
+	@gcc -O1 -g -Wall -D_GNU_SOURCE -o $@ $< -lcmocka
+.PHONY: torture
+torture: $(BUILD)/torture.so $(BUILD)/torture-weak $(TORTURE_TESTS:%=$(BUILD)/test/%) ## each allocation and each system call of TORTURE_TESTS failing in turn
+	@tests/torture/run --build $(BUILD) --weak $(BUILD)/torture-weak $(TORTURE) $(TORTURE_TESTS)
+
 FUZZ_SECONDS ?= 8
 FUZZERS := $(patsubst tests/fuzz/%_fuzz.c,%,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
 fuzz: $(BUILD)/.need-clang ## run each fuzzer for FUZZ_SECONDS
