@@ -35,7 +35,7 @@ class Interval:
         return {"seconds": self.seconds, "cpu_s_per_min": self.cpu_s * 60 / self.seconds, "rss_mib": self.memory[0],
                 "rss_most_mib": self.memory[1], "decisions_per_min": decisions * 60 / self.seconds,
                 "cpu_ms_per_decision": 1000 * self.cpu_s / decisions if decisions else None,
-                "kube_requests_per_min": self.delta(requests) * 60 / self.seconds}
+                "kube_requests_per_min": self.delta(requests) * 60 / self.seconds if requests in self.after else None}
 
 
 def mean_s(interval, histogram):
@@ -137,9 +137,6 @@ def hpa(size, seconds):
     finally:
         objects.clear("hpas")
         objects.reset_replicas()
-
-
-LOOPS = "vpa_recommender_execution_latency_seconds_count"
 
 
 def vpa(size, seconds):

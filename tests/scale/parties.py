@@ -20,7 +20,7 @@ def read(url):
 
 
 class Exposed(dict):
-    """What a program tells at /metrics, summed by name, or by name and one label."""
+    """What a program tells at /metrics, summed by name."""
 
     def __init__(self, text):
         super().__init__()
