@@ -89,6 +89,10 @@ func TestEachViolationIsFound(t *testing.T) {
 			h.Lease = true
 			h.Entries = append([]entry{asB(decided(0, "fine")), lease(1, "a-1")}, h.Entries...)
 		}},
+		"a writer after it gave back": {"one writer", func(h *history) {
+			h.Lease = true
+			h.Entries = append(append([]entry{lease(1, "a-1")}, h.Entries...), lease(290, ""), asB(scaleTo(291, "b-1", 5)))
+		}},
 		"a decision that was lost":   {"journal keeps", add(decided(290, "forgotten"))},
 		"a journal that is broken":   {"journal whole", func(h *history) { h.Journals[0].Broken = "line 7" }},
 		"an end by itself":           {"ends only when killed", func(h *history) { h.Lives[0].Expected = false }},

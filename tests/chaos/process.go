@@ -78,7 +78,7 @@ func (c *controller) ended(cmd *exec.Cmd) {
 	l.Why = cmd.ProcessState.String()
 	log, _ := os.ReadFile(filepath.Join(c.dir, l.Name+".log"))
 	lost := strings.Contains(string(log), "no longer leads")
-	l.Expected = (lost && cmd.ProcessState.ExitCode() == 1) || (c.limited && strings.Contains(string(log), "out of memory"))
+	l.Expected = (lost && cmd.ProcessState.ExitCode() == 1) || (c.limited && (strings.Contains(string(log), "out of memory") || !strings.Contains(string(log), "msg=started")))
 	if l.Expected {
 		l.Why = "out of memory"
 		if lost {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -82,6 +83,7 @@ func (s *realServer) handler() http.Handler {
 		},
 		Transport:     s.client.Transport,
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if _, buffered := w.(http.Flusher); buffered && r.Method == "GET" {
 				panic(http.ErrAbortHandler)
