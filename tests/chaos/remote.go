@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -37,6 +38,7 @@ type realServer struct {
 	base        *url.URL
 	client      *http.Client
 	alone       sync.RWMutex // schedules that restart it have it for themselves
+	namespaces  atomic.Int64 // nobody ends them here: each is used once
 }
 
 func openServer(dir, script string) (*realServer, error) {
@@ -204,7 +206,6 @@ func (s *realServer) forgetHistory() {}
 
 // A namespace where pods can be made.
 func (s *realServer) prepare(namespace string) {
-	s.ask("DELETE", "/api/v1/namespaces/"+namespace, object{})
 	s.create("v1/namespaces", object{"metadata": object{"name": namespace}})
 	s.create("v1/serviceaccounts", object{"metadata": object{"name": "default", "namespace": namespace}})
 }

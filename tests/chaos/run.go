@@ -140,7 +140,7 @@ func (w *world) useServer() {
 		w.cluster.store, w.backend = own, &apiServer{own, w.clock}
 		return
 	}
-	w.cluster.namespace = fmt.Sprintf("chaos-%d-%d", w.schedule.Seed, os.Getpid())
+	w.cluster.namespace = fmt.Sprintf("chaos-%d-%d-%d", w.schedule.Seed, os.Getpid(), w.server.namespaces.Add(1))
 	w.server.prepare(w.cluster.namespace)
 	w.cluster.store, w.backend = w.server, w.server.handler()
 }
