@@ -27,6 +27,7 @@ struct program {
     struct rl_checkpoint general; /* the same, to learn from */
     struct error policy_trouble;
     char identity[128];
+    int64_t goodbye_ms;
     int exit_code;
 };
 
@@ -68,7 +69,7 @@ static void leave(struct program *p, int exit_code)
     p->controller = NULL;
     p->observe = NULL;
     p->prom = NULL;
-    uv_timer_start(&p->goodbye, on_goodbye, exit_code ? 0 : GOODBYE_MS / 10, 0);
+    uv_timer_start(&p->goodbye, on_goodbye, exit_code ? 0 : (uint64_t)p->goodbye_ms, 0);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -211,6 +212,7 @@ static int start(struct program *p, const struct options *o, struct error *err)
     options.http = p->http;
     options.on_lost = on_lost;
     options.arg = p;
+    p->goodbye_ms = GOODBYE_MS / 10 + (options.shards > 1 ? SHARDS_END_MS : 0);
     p->controller = controller_new(&p->loop, p->kube, p->observe, &options);
     const char *listen = options_listen(o);
     if (listen && controller_serve(p->controller, &p->loop, listen, err) < 0)

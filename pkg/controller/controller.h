@@ -12,7 +12,8 @@
 
 struct controller;
 
-#define SHARDS_MAX 64
+#define SHARDS_MAX    64
+#define SHARDS_END_MS 2000 /* with shards: how long controller_free may need the loop */
 
 enum controller_dashboard {
     DASHBOARD_OFF,

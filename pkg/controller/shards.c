@@ -14,9 +14,11 @@
 #define DURATION_MS       15000
 #define RENEW_DEADLINE_MS 10000
 #define RETRY_MS          2000
-#define LOOKS             8 /* between two tries of a lease */
-#define END_LOOK_MS       20
-#define COMPLAIN_MS       60000
+/* The common lease lasts so much longer: all renew it, and may be in each other's way. */
+#define PATIENCE    3
+#define LOOKS       8 /* between two tries of a lease */
+#define END_LOOK_MS 20
+#define COMPLAIN_MS 60000
 /* A write whose answer never came is carried out within the API server's own limit, or never. */
 #define SETTLE_MS 60000
 /* An event may be made, then counted up, then made anew because it went: each after the other. */
@@ -98,15 +100,16 @@ static struct kube_lease *start_lease(struct shards *s, const char *kind, unsign
 static void start_leases(struct shards *s)
 {
     s->mode = kube_lease_start(
-        s->kube, &(struct kube_lease_spec){.namespace_ = s->spec.namespace_,
-                                           .name = s->spec.name,
-                                           .identity = s->mode_identity,
-                                           .duration_ms = s->spec.duration_ms,
-                                           .renew_deadline_ms = s->spec.renew_deadline_ms,
-                                           .retry_ms = s->spec.retry_ms,
-                                           .shared = true,
-                                           .on_change = on_mode,
-                                           .arg = s});
+        s->kube,
+        &(struct kube_lease_spec){.namespace_ = s->spec.namespace_,
+                                  .name = s->spec.name,
+                                  .identity = s->mode_identity,
+                                  .duration_ms = PATIENCE * s->spec.duration_ms,
+                                  .renew_deadline_ms = PATIENCE * s->spec.renew_deadline_ms,
+                                  .retry_ms = s->spec.retry_ms,
+                                  .shared = true,
+                                  .on_change = on_mode,
+                                  .arg = s});
     for (unsigned i = 0; i < s->spec.count; i++) {
         s->shards[i].all = s;
         s->shards[i].lease = start_lease(s, "shard", i, on_shard, &s->shards[i]);
@@ -313,8 +316,12 @@ static void on_end_look(uv_timer_t *timer)
 {
     struct shards *s = timer->data;
     bool ended = kube_writes_ended(s->kube, s->end_mark);
-    if (ended || clock_mono_ms() >= s->end_ms)
-        end(s, ended && !may_be_under_way(s));
+    if (!ended && clock_mono_ms() < s->end_ms)
+        return;
+    bool sure = ended && !may_be_under_way(s);
+    if (!sure)
+        log_warn("writes may be under way still: the leases are left to run out");
+    end(s, sure);
 }
 
 void shards_free(struct shards *s)

@@ -40,7 +40,6 @@ struct shards *shards_start(uv_loop_t *loop, struct kube *kube, const struct sha
  * what waits for its turn is dropped. Where something is, the loop has to turn and the client to
  * stay for SHARDS_END_MS. NULL is fine. */
 void shards_free(struct shards *shards);
-#define SHARDS_END_MS 200
 bool shards_has(const struct shards *shards, const char *namespace_);
 unsigned shards_held(const struct shards *shards);
 

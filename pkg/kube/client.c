@@ -86,7 +86,7 @@ static bool is_pending(const struct call_list *list, uint64_t mark)
 {
     const struct kube_call *call;
     TAILQ_FOREACH(call, list, link)
-    if (call->write && call->number <= mark)
+    if (call->write && !call->urgent && call->number <= mark)
         return true;
     return false;
 }
@@ -308,7 +308,7 @@ static void call_on_http(void *arg, const struct http_response *r)
     const struct kube_observer *observer = &call->kube->observer;
     call->http = NULL;
     call_landed(call);
-    if (call->write && r->status == 0)
+    if (call->write && !call->urgent && r->status == 0)
         call->kube->unanswered_ms = clock_mono_ms();
     if (observer->on_answer)
         observer->on_answer(observer->arg, call->method, r->status);

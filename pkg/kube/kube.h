@@ -106,7 +106,8 @@ struct kube_request {
 void kube_send(struct kube *kube, const struct kube_request *request);
 uint64_t kube_writes_sent(const struct kube *kube);
 size_t kube_writes_queued(const struct kube *kube);
-/* Whether all writes that were asked for before the mark was taken have ended. */
+/* Whether all writes but those of leases that were asked for before the mark was taken have ended.
+ */
 uint64_t kube_write_mark(const struct kube *kube);
 bool kube_writes_ended(const struct kube *kube, uint64_t mark);
 /* When a write last ended without an answer, which may be carried out still; monotonic, 0: none. */

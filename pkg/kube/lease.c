@@ -204,6 +204,12 @@ static void lease_give_back(struct kube_lease *l)
     lease_send(l, "PUT", waiver, lease_on_written);
 }
 
+/* Another has just renewed it for all. */
+static bool lease_lasts(const struct kube_lease *l)
+{
+    return l->leading && l->until_ms - clock_mono_ms() > l->renew_deadline_ms - 2 * l->retry_ms;
+}
+
 /* The record is what is there. */
 static void lease_go_on(struct kube_lease *l)
 {
@@ -254,7 +260,7 @@ static void lease_on_read(void *arg, const struct kube_response *response)
             lease_set_leading(l, false);
         if (l->shared && l->wanted && held_by_us(l) && changed && unrenewed_ms)
             lease_extend(l, unrenewed_ms);
-        else if (l->kube)
+        if (l->kube && !(l->shared && lease_lasts(l)))
             lease_go_on(l);
     }
     lease_leave(l);
