@@ -262,8 +262,10 @@ void controller_forget_unmarked(struct controller *c, const struct scope *scope)
 /* Its key begins with its namespace. */
 static bool has_entry(const struct controller *c, const struct entry *e)
 {
-    cleanup_free char *namespace_ = strndup(e->key, strcspn(e->key, "/"));
-    return controller_has(c, namespace_);
+    char *namespace_ = strndup(e->key, strcspn(e->key, "/"));
+    bool has = controller_has(c, namespace_);
+    free(namespace_);
+    return has;
 }
 
 void controller_leave(struct controller *c)
