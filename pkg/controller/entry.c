@@ -126,7 +126,7 @@ static void read_sizes(struct entry *e)
     }
 }
 
-/* A controller that starts anew goes on from what the last one wrote. */
+/* A controller that starts anew, or waits for its turn, goes on from what the last one wrote. */
 static void resume(struct entry *e)
 {
     const char *when = json_str(json_object_get(e->mpa.status, "lastScaleTime"));
@@ -184,7 +184,7 @@ void entry_update(struct entry *e, const json_t *object)
     }
     if (changed)
         journal_mpa(e->controller->options.journal, e->key, object);
-    if (first)
+    if (first || !e->controller->leading)
         resume(e);
     if (changed || entry_is_external(e)) {
         e->due = true;
