@@ -167,7 +167,9 @@ def test_the_journal_is_written_where_there_is_room_for_it():
 def test_queries_reach_the_controller_as_written():
     args = pod_of("-f", ALL, "--set", "metrics.service.enabled=true")["containers"][0]["args"]
     as_kubernetes_passes_it = [a.replace("$$", "$") for a in args]
-    for name, text in yaml.safe_load(ALL.read_text())["queries"].items():
+    queries = yaml.safe_load(ALL.read_text())["queries"]
+    assert f"--own-queries={queries.pop('own')}" in args
+    for name, text in queries.items():
         assert f"--query-{name}={text}" in as_kubernetes_passes_it
 
 

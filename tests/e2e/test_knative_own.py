@@ -101,7 +101,7 @@ def test_load_is_followed(function):
     assert service_of(namespace)["metadata"]["annotations"][OWNED] == "true"
     assert any(reason == "Owned" for reason, _ in events(namespace))
     wait("all traffic is its", lambda: knative.traffic_of(namespace) == {revision: 100}, 30)
-    with knative.load(namespace, revision, "25@120s"):
+    with knative.load(namespace, revision, "25@120s", knative.call_of(20, namespace, revision)):
         wait("it is active", lambda: conditions("podautoscaler", revision, namespace) == {
             "Active": "True", "Ready": "True", "SKSReady": "True", "ScaleTargetInitialized": "True"}, 30)
         wait("requests go to the pods", lambda: mode_of(namespace, revision) == "Serve", 20)

@@ -11,6 +11,7 @@ from harness import Audit, Controller, condition_is, events, kubectl, new_namesp
 
 MIN, MAX = "autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/max-scale"
 STEERED = "autoscaling.faasrl.io/steered"
+BUSY_MS = 25  # of CPU for a call: 15 a second need nearly all that one pod may have, 20 more than that
 AUTHORS = {**knative.QUICK_TO_ZERO, MAX: "3"}  # stricter than the MPA
 AS_IT_WAS = None, "3", None
 
@@ -70,7 +71,7 @@ def test_load_zero_and_back(function):
     wait("what nobody has asked is not held", lambda: not knative.pods_of(namespace, revision), 60)
     assert knative.ask(namespace, revision)[0] == 200
     proxy = cpu_of(namespace, revision, "queue-proxy")
-    with knative.load(namespace, revision, "20@150s"):
+    with knative.load(namespace, revision, "20@150s", knative.call_of(BUSY_MS, namespace, revision)):
         wait("CPU is set in place", lambda: cpu_of(namespace, revision, "user-container") == {"400m"}, 90)
         wait("the floor rises", lambda: int(bounds(namespace, revision)[0] or 0) >= 2, 90)
         wait("pods follow", lambda: len(knative.pods_of(namespace, revision)) >= 2, 30)
@@ -93,12 +94,13 @@ def test_load_zero_and_back(function):
 
 def test_a_new_revision_goes_on_and_deleting_hands_back(function):
     namespace, old = function
-    with knative.load(namespace, old, "15@25s"):
+    busy = knative.call_of(BUSY_MS, namespace, old)
+    with knative.load(namespace, old, "15@25s", busy):
         wait("it is steered", lambda: bounds(namespace, old)[2] == "true", 60)
         wait("CPU is set", lambda: cpu_of(namespace, old, "user-container") == {"400m"}, 60)
     new = knative.make_service(namespace, AUTHORS, labels={"release": "2"})
     assert new != old
-    with knative.load(namespace, new, "15@60s"):
+    with knative.load(namespace, new, "15@60s", busy):
         wait("the new one is steered", lambda: bounds(namespace, new)[2] == "true", 60)
         wait("its pods get what was decided", lambda: cpu_of(namespace, new, "user-container") == {"400m"}, 60)
         wait("the old one is left", lambda: bounds(namespace, old) == AS_IT_WAS, 30)
