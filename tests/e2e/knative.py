@@ -3,12 +3,11 @@ makes for it, whose address leads to the activator or to the pods, whichever Kna
 import copy
 import http.client
 import json
-import re
-import statistics
 import time
 
 import yaml
 
+import harness
 from harness import Load, ROOT, get, kubectl, listing, wait
 
 EXAMPLE = (ROOT / "deploy/examples/knative.yaml").read_text()
@@ -87,16 +86,8 @@ def ask(namespace, revision, path="/primes?n=1000", timeout=60):
         connection.close()
 
 
-def call_of(cpu_ms, namespace, revision, tries=5):
-    """A path whose call takes so much CPU on this machine, which it is asked for first."""
-    n, costs = 1500, []
-    for _ in range(tries):
-        connection = http.client.HTTPConnection(address_of(namespace, revision), timeout=60)
-        connection.request("GET", f"/sentiment?n={n}", headers={"Host": host_of(namespace, revision)})
-        timing = connection.getresponse().headers["Server-Timing"]
-        costs.append(float(re.match(r"cpu;dur=([0-9.]+)", timing)[1]))
-        connection.close()
-    return f"/sentiment?n={round(n * cpu_ms / statistics.median(costs))}"
+def call_of(cpu_ms, namespace, revision):
+    return harness.call_of(cpu_ms, f"http://{address_of(namespace, revision)}", host_of(namespace, revision))
 
 
 def load(namespace, revision, trace, path="/sentiment?n=1500"):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness import (Audit, EXAMPLE, Load, OUT, ROOT, apply, cluster, condition_is, cpu_requests,
+from harness import (Audit, EXAMPLE, Load, OUT, ROOT, apply, call_of, cluster, condition_is, cpu_requests,
                      deploy_function, function_url, get, install_crds, kubectl, listing, local_port, mpa,
                      pods, replicas, restarts, run, token, wait)
 from test_metrics import page
@@ -367,7 +367,8 @@ def test_the_flow_from_pods(namespace, release):
     audit = Audit(ACCOUNT)
     apply(EXAMPLE, namespace)
     wait("the MPA is ready", lambda: condition_is(namespace, "Ready", "True"), 30)
-    with Load(function_url(namespace), "2@3s,2-45@10s,45@120s"):
+    busy = call_of(12, function_url(namespace, ""))
+    with Load(function_url(namespace, busy), "2@3s,2-45@10s,45@120s"):
         wait("CPU grows in place to its maximum", lambda: max(cpu_requests(namespace)) == 400, 90)
         wait("replicas grow when CPU is at its maximum", lambda: replicas(namespace) >= 2, 60)
         assert uids <= {p["metadata"]["uid"] for p in pods(namespace)}

@@ -3,11 +3,10 @@ import contextlib
 import math
 import re
 import time
-import urllib.request
 
 import pytest
 
-from harness import (Controller, EXAMPLE, Load, apply, columns, cpu_requests, deploy_function, events,
+from harness import (Controller, EXAMPLE, Load, apply, call_of, columns, cpu_requests, deploy_function, events,
                      function_url, kubectl, mpa, pods, replicas, restarts, wait)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -24,14 +23,8 @@ def table(namespace, *argv):
     return columns(kubectl("get", "mpa", "-n", namespace, *argv).stdout)
 
 
-def busy_rate(namespace):
-    """Requests per second that need half a core: a machine may be three times slower than at its best."""
-    times = []
-    for _ in range(8):
-        begun = time.monotonic()
-        urllib.request.urlopen(function_url(namespace), timeout=30).read()
-        times.append(time.monotonic() - begun)
-    return max(8, min(45, round(0.5 / min(times))))
+# 40 a second need half a core.
+RATE, BUSY_MS = 40, 12.5
 
 
 def comes(probe, seconds):
@@ -49,12 +42,12 @@ def test_replicas_and_cpu_follow_the_goal(namespace):
         wait("the MPA is ready", lambda: table(namespace).get("READY") == "True", 30)
         assert table(namespace)["CPU"] in ("200m", "100m")
 
-        rate = busy_rate(namespace)
-        with Load(function_url(namespace), f"2@5s,2-{rate}@20s,{rate}@300s"), contextlib.ExitStack() as more:
-            # The machine may be faster than it was when the rate was found: then there is another as much.
+        url = function_url(namespace, call_of(BUSY_MS, function_url(namespace, "")))
+        with Load(url, f"2@5s,2-{RATE}@20s,{RATE}@300s"), contextlib.ExitStack() as more:
+            # The machine may have become faster since calls were timed: then there is another as much.
             enough = comes(lambda: max(cpu_requests(namespace)) == 400, 50) and comes(lambda: replicas(namespace) >= 2, 45)
             if not enough:
-                more.enter_context(Load(function_url(namespace), f"{rate}@250s"))
+                more.enter_context(Load(url, f"{RATE}@250s"))
             wait("CPU grows in place to its maximum", lambda: max(cpu_requests(namespace)) == 400, 60)
             assert identities <= {p["metadata"]["uid"] for p in pods(namespace)}
             assert restarts(namespace) == 0
@@ -85,7 +78,8 @@ def test_replicas_and_cpu_follow_the_goal(namespace):
 def test_a_new_controller_goes_on_where_the_last_one_was_killed(namespace):
     deploy_function(namespace)
     first = Controller("killed")
-    with Load(function_url(namespace), "2@5s,35@150s"):
+    url = function_url(namespace, call_of(BUSY_MS, function_url(namespace, "")))
+    with Load(url, f"2@5s,{RATE}@150s"):
         first.start()
         apply(EXAMPLE, namespace)
         wait("CPU grows", lambda: max(cpu_requests(namespace)) > 250, 60)

@@ -2,13 +2,14 @@
 decided, go to zero and come back for a request that is not lost, and all is as it was once the MPA is gone."""
 import copy
 import json
+import re
 import threading
 import time
 
 import pytest
 
 import knative
-from harness import Audit, Controller, condition_is, events, get, kubectl, new_namespace, wait
+from harness import Audit, Controller, condition_is, events, get, kubectl, listing, new_namespace, wait
 
 CLASS, OWNED = "autoscaling.knative.dev/class", "autoscaling.faasrl.io/owned"
 OURS = "mpa.faasrl.io"
@@ -171,12 +172,19 @@ def test_each_revision_of_a_split_gets_its_share(with_knative):
             wait("a foreign scale is set right", lambda: replicas_of(namespace, old) == 3, 5, every=0.1)
 
 
+def was_scaled_to(n, namespace, revision):
+    return replicas_of(namespace, revision) == n or any(
+        e["involvedObject"]["name"] == f"{revision}-deployment" and re.search(rf"\bto {n}\b", e["message"])
+        for e in listing("events", namespace))
+
+
 def test_a_new_revision_and_handing_back(function):
     namespace, old, _ = function
     new = knative.make_service(namespace, {**AUTHORS, "autoscaling.knative.dev/initial-scale": "2"},
                                labels={"release": "2"})
     assert new != old and class_of(namespace, new) == OURS
-    assert replicas_of(namespace, new) == 2, "initial-scale"
+    # Of what it had a moment ago events tell: without requests it may be one by now.
+    wait("it began with its initial-scale", lambda: was_scaled_to(2, namespace, new), 10)
     wait("all traffic is the new one's", lambda: knative.traffic_of(namespace) == {new: 100}, 30)
     wait("the old one goes", lambda: replicas_of(namespace, old) == 0, 90)
     kubectl("delete", "mpa", "primes", "-n", namespace)
