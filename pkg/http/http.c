@@ -70,6 +70,16 @@ static void call_free(struct http_call *call)
     free(call);
 }
 
+/* libcurl does not say with whom. */
+static void explain_tls(const struct http_call *call, const char *why, struct error *err)
+{
+    const char *at = NULL;
+    curl_easy_getinfo(call->easy, CURLINFO_EFFECTIVE_URL, &at);
+    const char *host = at ? strstr(at, "://") : NULL;
+    host = host ? host + 3 : "";
+    error_set(err, ERROR_UNAVAILABLE, "no TLS with %.*s: %s", (int)strcspn(host, "/?#"), host, why);
+}
+
 static void explain(const struct http_call *call, CURLcode code, struct error *err)
 {
     const char *why = call->reason[0] ? call->reason : curl_easy_strerror(code);
@@ -79,6 +89,8 @@ static void explain(const struct http_call *call, CURLcode code, struct error *e
         error_set(err, ERROR_INVALID, "the answer could not be used");
     else if (code == CURLE_OPERATION_TIMEDOUT)
         error_set(err, ERROR_TIMEOUT, "no answer in time: %s", why);
+    else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR)
+        explain_tls(call, why, err);
     else
         error_set(err, ERROR_UNAVAILABLE, "%s", why);
 }
