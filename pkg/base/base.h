@@ -52,6 +52,10 @@ void *xrealloc(void *p, size_t n, size_t size);
 char *xstrdup(const char *s); /* NULL gives NULL */
 char *xasprintf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void string_set(char **slot, const char *value); /* frees the old value, copies the new one */
+/* Puts stars over each piece of the secret that the text repeats: eight characters or more of it,
+ * as a cut quotation may have, or all of a shorter one. NULL, and what has less than four
+ * characters, is no secret. */
+void text_hide(char *text, const char *secret);
 /* Gives the system back what is free: after work that needed much for a moment. */
 void memory_trim(void);
 
@@ -185,6 +189,8 @@ const char *json_str(const json_t *value); /* "" unless it is a string */
 /* At most max bytes of a text (NULL: none) as a JSON string. One that was cut inside a character,
  * or holds bytes that are no UTF-8, ends before the first such byte. */
 json_t *json_text(const char *text, size_t max);
+/* Why jansson could not read a text, without what stands there, which may be a secret. */
+const char *json_problem(json_error_t *why);
 void cleanup_json_(json_t **p);
 #define cleanup_json __attribute__((cleanup(cleanup_json_)))
 #endif

@@ -29,6 +29,14 @@ json_t *json_text(const char *text, size_t max)
     return json_string("");
 }
 
+const char *json_problem(json_error_t *why)
+{
+    char *near = strstr(why->text, " near ");
+    if (near)
+        *near = '\0';
+    return why->text;
+}
+
 void cleanup_json_(json_t **p)
 {
     json_decref(*p);

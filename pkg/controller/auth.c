@@ -39,6 +39,7 @@ struct auth_ask {
     LIST_ENTRY(auth_ask) link;
     struct auth *auth; /* NULL: it is gone */
     char hash[HASH_SIZE];
+    char *token;       /* while it is reviewed */
     char *namespace_;  /* "": all */
     auth_done on_done; /* NULL: nobody waits */
     void *arg;
@@ -142,6 +143,7 @@ static void finish(struct auth_ask *ask, const struct auth_verdict *verdict)
         ask->on_done(ask->arg, verdict);
     if (ask->auth)
         LIST_REMOVE(ask, link);
+    free(ask->token);
     free(ask->namespace_);
     free(ask);
 }
@@ -179,8 +181,10 @@ static void fail(struct auth_ask *ask, const struct error *err)
     int64_t now_ms = clock_mono_ms();
     if (err->code != ERROR_CANCELLED &&
         (a->warned_ms == 0 || now_ms - a->warned_ms >= WARN_EVERY_MS)) {
+        struct error shown = *err;
+        text_hide(shown.message, ask->token);
         a->warned_ms = now_ms;
-        log_warn("who asks for the dashboard could not be reviewed", log_str("why", err->message));
+        log_warn("who asks for the dashboard could not be reviewed", log_str("why", shown.message));
     }
     finish(ask, &not_now);
 }
@@ -260,6 +264,7 @@ static void ask_identity(struct auth_ask *ask, const char *token)
     cleanup_json json_t *body =
         json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "authentication.k8s.io/v1", "kind",
                   "TokenReview", "spec", "token", token);
+    string_set(&ask->token, token);
     review(ask, "/apis/authentication.k8s.io/v1/tokenreviews", body, on_identity);
 }
 

@@ -11,6 +11,7 @@
 
 #define DEFAULT_MAX_BODY   ((size_t)16 << 20)
 #define CONNECT_TIMEOUT_MS 10000L
+#define MAX_SECRETS        2
 
 struct http {
     uv_loop_t *loop;
@@ -35,6 +36,7 @@ struct http_call {
     http_done on_done;
     void *arg;
     int64_t retry_after_ms;
+    char *secrets[MAX_SECRETS + 1];
     char reason[CURL_ERROR_SIZE];
     bool too_large, stopped;
     bool added, cancelled;
@@ -55,6 +57,30 @@ void http_tls_clear(struct http_tls *tls)
     *tls = (struct http_tls){0};
 }
 
+/* --- what must not be repeated --------------------------------------------------------------- */
+static void keep_secrets(struct http_call *call, const struct http_request *r)
+{
+    if (r->bearer) {
+        call->secrets[0] = xstrdup(r->bearer);
+    } else if (r->user && r->password) {
+        cleanup_free char *both = xasprintf("%s:%s", r->user, r->password);
+        call->secrets[0] = base64_encode(both, strlen(both));
+        call->secrets[1] = xstrdup(r->password);
+    }
+}
+
+static void drop_secrets(char **secrets)
+{
+    for (size_t i = 0; secrets[i]; i++)
+        free(secrets[i]);
+}
+
+void http_hide(const struct http_response *response, char *text)
+{
+    for (size_t i = 0; response->secrets && response->secrets[i]; i++)
+        text_hide(text, response->secrets[i]);
+}
+
 /* --- the end of a call ----------------------------------------------------------------------- */
 static void call_free(struct http_call *call)
 {
@@ -67,6 +93,7 @@ static void call_free(struct http_call *call)
     curl_slist_free_all(call->headers);
     curl_slist_free_all(call->connect_to);
     buf_free(&call->body);
+    drop_secrets(call->secrets);
     free(call);
 }
 
@@ -111,12 +138,17 @@ static void finish(struct http_call *call, CURLcode code)
     /* The answer is handed over after the call has left the pool, so that the callback may do
      * anything, even free the pool. */
     struct buf body = call->body;
+    char *secrets[MAX_SECRETS + 1];
     call->body = (struct buf){0};
+    memcpy(secrets, call->secrets, sizeof(secrets));
+    memset(call->secrets, 0, sizeof(call->secrets));
+    response.secrets = secrets;
     http_done on_done = call->on_done;
     void *arg = call->arg;
     call_free(call);
     on_done(arg, &response);
     buf_free(&body);
+    drop_secrets(secrets);
 }
 
 static int add(struct http_call *call, struct error *err)
@@ -439,6 +471,7 @@ struct http_call *http_send(struct http *http, const struct http_request *reques
     if (call->next)
         call->next->link = &call->next;
     http->calls = call;
+    keep_secrets(call, request);
     set_up(call, request);
 
     if (http->in_chunk) {

@@ -27,7 +27,11 @@ struct http_response {
     size_t body_len;
     int64_t retry_after_ms; /* from Retry-After, else -1 */
     struct error error;     /* code ERROR_NONE when a whole answer came, whatever its status */
+    char *const *secrets;   /* what http_hide hides, up to NULL; NULL: nothing */
 };
+/* For what is to be said of an answer in a log or a status: stars over the token or password that
+ * the request was sent with, where the answer repeats it. */
+void http_hide(const struct http_response *response, char *text);
 
 /* Called exactly once per request that http_send took, unless it is cancelled; never before
  * http_send has returned. The response is gone afterwards. */

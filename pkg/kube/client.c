@@ -244,12 +244,14 @@ static void explain(const struct kube_call *call, const struct http_response *r,
 {
     enum error_code code = kube_status_code(r->status, r->retry_after_ms >= 0);
     const char *message = json_str(json_object_get(json, "message"));
+    cleanup_free char *said = *message ? xstrdup(message) : xasprintf("%.200s", r->body);
+    http_hide(r, said);
     if (r->error.code != ERROR_NONE)
         *err = r->error;
     else if (*message)
-        error_set(err, code, "%s", message);
+        error_set(err, code, "%s", said);
     else
-        error_set(err, code, "%s %s: HTTP %d %.200s", call->method, call->url, r->status, r->body);
+        error_set(err, code, "%s %s: HTTP %d %s", call->method, call->url, r->status, said);
 }
 
 static void call_answered(struct kube_call *call, const struct http_response *r)

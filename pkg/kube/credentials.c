@@ -201,7 +201,8 @@ static int take_output(struct kube_credentials *c, const char *output, size_t le
     json_error_t where;
     cleanup_json json_t *root = json_loadb(output, len, JSON_REJECT_DUPLICATES, &where);
     if (root == NULL)
-        return error_set(err, ERROR_INVALID, "did not write JSON: %s", where.text);
+        return error_set(err, ERROR_INVALID, "did not write JSON: %s at byte %d",
+                         json_problem(&where), where.position);
     const char *version = json_str(json_object_get(root, "apiVersion"));
     if (strcmp(json_str(json_object_get(root, "kind")), "ExecCredential") != 0 ||
         strcmp(version, c->exec->api_version) != 0)
@@ -231,16 +232,32 @@ static void answer_all(struct kube_credentials *c, const struct error *err)
     }
 }
 
+/* What the kubeconfig gives the plugin as a secret, and the plugin may complain of. */
+static void hide_environment(const struct kube_exec *exec, char *message)
+{
+    static const char *const words[] = {"SECRET", "TOKEN", "PASS", "KEY", "CREDENTIAL"};
+    for (char *const *env = exec->env; *env; env++) {
+        const char *value = strchr(*env, '=');
+        for (size_t i = 0; value && i < ARRAY_LEN(words); i++) {
+            const char *word = strcasestr(*env, words[i]);
+            if (word && word < value)
+                text_hide(message, value + 1);
+        }
+    }
+}
+
 static void on_plugin_done(void *arg, const char *output, size_t len, const struct error *err)
 {
     struct kube_credentials *c = arg;
     c->plugin = NULL;
     c->ran_ms = clock_mono_ms();
     c->failure = (struct error){0};
-    if (err)
+    if (err) {
         c->failure = *err;
-    else if (take_output(c, output, len, &c->failure) < 0)
+        hide_environment(c->exec, c->failure.message);
+    } else if (take_output(c, output, len, &c->failure) < 0) {
         error_prefix(&c->failure, "credential plugin %s", c->exec->command);
+    }
     struct error failure = c->failure;
     answer_all(c, failure.code == ERROR_NONE ? NULL : &failure);
 }

@@ -158,13 +158,7 @@ static int configure(const struct sources *s, const struct kube_config_choice *c
 
 static int use_server(const char *server, struct kube_config *out, struct error *err)
 {
-    if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
-        return error_set(err, ERROR_INVALID,
-                         "server \"%.100s\" must begin with https:// or http://", server);
-    string_set(&out->server, server);
-    for (size_t n = strlen(out->server); n > 0 && out->server[n - 1] == '/';)
-        out->server[--n] = '\0';
-    return 0;
+    return kube_server_set(&out->server, server, err) < 0 ? error_prefix(err, "server") : 0;
 }
 
 /* A token stands for who we are, so that other ways to say it go. */
@@ -200,13 +194,24 @@ static void sources_free(struct sources *s)
 }
 #define cleanup_sources __attribute__((cleanup(sources_free)))
 
+/* The place is told, but no alias and no scalar: it may be a password that begins with * or !. */
+static int yaml_fail(const char *file, struct error *err)
+{
+    char *problem = err ? strstr(err->message, ": ") : NULL;
+    if (problem && (problem[2] == '*' || problem[2] == '"'))
+        snprintf(
+            problem, sizeof(err->message) - (size_t)(problem - err->message),
+            ": an alias or a tag that cannot be followed; quote a text that begins with * or !");
+    return error_prefix(err, "%s", file);
+}
+
 /* An empty text adds nothing. */
 static int add_text(struct sources *s, const char *file, const char *dir, const char *text,
                     size_t len, struct error *err)
 {
     cleanup_json json_t *documents = yaml_to_json(text, len, err);
     if (documents == NULL)
-        return error_prefix(err, "%s", file);
+        return yaml_fail(file, err);
     json_t *root = json_array_get(documents, 0);
     if (root == NULL)
         return 0;

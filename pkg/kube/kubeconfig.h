@@ -20,6 +20,9 @@ struct kube_entry {
 #define kube_entry_fail(e, field, err, fmt, ...)                                                   \
     error_set(err, ERROR_INVALID, "%s: %s \"%.64s\": %s: " fmt, (e)->source->file, (e)->kind,      \
               (e)->name, field, ##__VA_ARGS__)
+/* Copies the address of an API server, without slashes at its end; refuses one with a user or a
+ * password in it, which would be told with the address. */
+int kube_server_set(char **slot, const char *server, struct error *err);
 /* *out is NULL when the field is absent or empty. */
 int kube_entry_string(const struct kube_entry *e, const char *field, const char **out,
                       struct error *err);

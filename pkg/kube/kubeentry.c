@@ -96,6 +96,26 @@ static int entry_pem(const struct kube_entry *e, const char *field, char **out, 
 
 /* --- cluster --- */
 
+static bool names_user(const char *server)
+{
+    const char *scheme_end = strstr(server, "://"), *host = scheme_end ? scheme_end + 3 : server;
+    return memchr(host, '@', strcspn(host, "/?#")) != NULL;
+}
+
+int kube_server_set(char **slot, const char *server, struct error *err)
+{
+    if (names_user(server))
+        return error_set(err, ERROR_INVALID,
+                         "user and password do not belong into the address but to the user");
+    if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
+        return error_set(err, ERROR_INVALID, "\"%.100s\" must begin with https:// or http://",
+                         server);
+    string_set(slot, server);
+    for (size_t n = strlen(*slot); n > 0 && (*slot)[n - 1] == '/';)
+        (*slot)[--n] = '\0';
+    return 0;
+}
+
 static int read_server(const struct kube_entry *e, struct kube_config *out, struct error *err)
 {
     const char *server;
@@ -103,13 +123,10 @@ static int read_server(const struct kube_entry *e, struct kube_config *out, stru
         return -1;
     if (server == NULL)
         return kube_entry_fail(e, "server", err, "is missing");
-    if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
-        return kube_entry_fail(e, "server", err, "\"%.100s\" must begin with https:// or http://",
-                               server);
-    string_set(&out->server, server);
-    for (size_t n = strlen(out->server); n > 0 && out->server[n - 1] == '/';)
-        out->server[--n] = '\0';
-    return 0;
+    struct error why = {0};
+    return kube_server_set(&out->server, server, &why) < 0
+               ? kube_entry_fail(e, "server", err, "%s", why.message)
+               : 0;
 }
 
 int kube_entry_cluster(const struct kube_entry *e, struct kube_config *out, struct error *err)

@@ -44,7 +44,7 @@ json_t *kube_json_decode(const char *text, size_t len, struct error *err)
             value = integers_restored(value);
     }
     if (!value)
-        error_set(err, ERROR_INVALID, "not JSON at byte %d: %s", why.position, why.text);
+        error_set(err, ERROR_INVALID, "not JSON at byte %d: %s", why.position, json_problem(&why));
     return value;
 }
 

@@ -279,9 +279,12 @@ static int explain_status(const struct prom *prom, const struct http_response *r
         return error_set(err, ERROR_FORBIDDEN, "Prometheus at %.200s answered %d: %s", prom->url,
                          status, hint);
     }
-    if (prom_parse_refusal(response->body, response->body_len, err))
+    if (prom_parse_refusal(response->body, response->body_len, err)) {
+        http_hide(response, err->message);
         return -1;
+    }
     scan_quote(response->body, response->body_len, first, sizeof(first));
+    http_hide(response, first);
     const char *why = status / 100 == 3 ? " (redirects are not followed: is the URL right?)"
                       : status == 404   ? " (is the path of the URL right?)"
                                         : "";
@@ -297,15 +300,16 @@ static void on_answer(void *arg, const struct http_response *response)
     int outcome;
     if (call->stream && prom_stream_failed(call->stream)) {
         outcome = prom_stream_end(call->stream, &result, &err);
+        http_hide(response, err.message);
     } else if (response->error.code != ERROR_NONE) {
         err = response->error;
         outcome = error_prefix(&err, "Prometheus at %.200s", call->prom->url);
     } else if (response->status != 200) {
         outcome = explain_status(call->prom, response, &err);
-    } else if (call->stream) {
-        outcome = prom_stream_end(call->stream, &result, &err);
     } else {
-        outcome = prom_parse(response->body, response->body_len, &result, &err);
+        outcome = call->stream ? prom_stream_end(call->stream, &result, &err)
+                               : prom_parse(response->body, response->body_len, &result, &err);
+        http_hide(response, err.message);
     }
     finish(call, outcome < 0 ? NULL : &result, &err);
     prom_result_clear(&result);

@@ -33,7 +33,8 @@ static void on_request(void *arg, const struct fake_request *r)
                                "'uid':'7','groups':['a','b'],'extra':{'k':['v']}}}}"
                              : "{'status':{'authenticated':false,'error':'unknown'}}");
         if (s->down)
-            fake_reply(r->conn, 403, "", "{\"message\":\"cannot create resource tokenreviews\"}");
+            fake_reply(r->conn, 403, "",
+                       "{\"message\":\"cannot create resource tokenreviews of good-token\"}");
         else if (!s->silent)
             fake_reply(r->conn, 201, "", text);
         return;

@@ -19,6 +19,29 @@ static void test_error_carries_code_and_context(void **state)
     assert_int_equal(error_set(NULL, ERROR_INVALID, "nobody listens"), -1);
 }
 
+static void test_secrets_are_hidden(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"as t0ken-0f-mine, they say", "t0ken-0f-mine", "as *************, they say"},
+        {"t0ken-0f-minet0ken-0f-mine", "t0ken-0f-mine", "**************************"},
+        {"\"…n-0f-mine\"", "t0ken-0f-mine", "\"…*********\""}, /* cut before */
+        {"t0ken-0", "t0ken-0f-mine", "t0ken-0"},               /* cut after: too little to tell */
+        {"t0ken-0f", "t0ken-0f-mine", "********"},
+        {"xaaaaaaaaaay", "aaaaaaaaab", "x*********ay"},
+        {"say pass", "pass", "say ****"},
+        {"say pas", "pass", "say pas"},
+        {"a b", "a", "a b"},
+        {"a b", "", "a b"},
+        {"a b", NULL, "a b"},
+        {"", "t0ken-0f-mine", ""}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        cleanup_free char *text = xstrdup(cases[i][0]);
+        text_hide(text, cases[i][1]);
+        assert_string_equal(text, cases[i][2]);
+    }
+}
+
 static void test_error_too_long_is_cut(void **state)
 {
     struct error err = {0};
@@ -270,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_carries_code_and_context),
+        cmocka_unit_test(test_secrets_are_hidden),
         cmocka_unit_test(test_error_too_long_is_cut),
         cmocka_unit_test(test_buf_never_passes_its_maximum),
         cmocka_unit_test(test_buf_take_and_drop),

@@ -208,6 +208,7 @@ static void test_refused(void **state)
         {"", "", "cluster \"c\": server: is missing"},
         {"server: 10.0.0.1:6443", "", "cluster \"c\": server: "},
         {"server: 7", "", "server: must be text"},
+        {"server: 'https://u:p@x'", "", "server: user and password do not belong into the address"},
         {"server: https://x, proxy-url: http://p", "", "proxy-url: "},
         {"server: https://x, insecure-skip-tls-verify: 1", "", "must be true or false"},
         {"server: https://x, certificate-authority-data: '*'", "",
