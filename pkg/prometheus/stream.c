@@ -204,6 +204,10 @@ int prom_stream_end(struct prom_stream *s, struct prom_result *out, struct error
         *err = s->error;
         return -1;
     }
+    if (s->in_result)
+        return error_set(err, ERROR_INVALID,
+                         "Prometheus answered what cannot be read: cut short after %zu bytes",
+                         s->bytes);
     if (prom_parse(buf_string(&s->rest), s->rest.len, out, err) < 0)
         return -1;
     for (size_t i = 0; i < out->series_count; i++) /* whose type came too late */

@@ -34,7 +34,9 @@ def ready_revision(namespace):
     service = get("services.serving.knative.dev", "primes", namespace)
     status = service.get("status", {})
     newest = status.get("latestCreatedRevisionName")
-    current = status.get("observedGeneration") == service["metadata"]["generation"]
+    # Of the Configuration it may still tell what was before.
+    current = status.get("observedGeneration") == service["metadata"]["generation"] and any(
+        c["type"] == "ConfigurationsReady" and c["status"] == "True" for c in status.get("conditions", []))
     return newest if current and newest == status.get("latestReadyRevisionName") else None
 
 
