@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 import pytest
 
 from harness import (Audit, Controller, EXAMPLE, Load, PROMETHEUS, ROOT, apply, cluster, condition,
-                     condition_is, cpu_requests, deploy_function, events, function_url, kubectl, mpa,
+                     condition_is, cpu_requests, deploy_function, events, function_url, kubectl, listing, mpa,
                      pods, replicas, restarts, token, wait)
 
 pytestmark = pytest.mark.usefixtures("real_pods")
@@ -208,6 +208,7 @@ def test_lists_again_when_the_history_is_gone(namespace, proxy):
         kubectl("delete", "mpa", "doomed", "-n", namespace)
         kubectl("delete", "pod", pods(namespace)[0]["metadata"]["name"], "-n", namespace, "--wait=false")
         wait("a new pod comes", lambda: asked_of_pods(namespace) == ["200m"], 60)
+        wait("the old one is gone", lambda: len(listing("pods", namespace, "-l", "app=primes")) == 1, 60)
         change(namespace, min_replicas=1, cpu="300m")
         cluster("expire-watches")
         wake_the_others()
