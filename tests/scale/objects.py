@@ -19,6 +19,7 @@ connections = threading.local()
 
 KINDS = {
     "nodes": "/api/v1/nodes",
+    "pods": f"/api/v1/namespaces/{NAMESPACE}/pods",
     "deployments": f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments",
     "mpas": f"/apis/autoscaling.faasrl.io/v1alpha1/namespaces/{NAMESPACE}/multidimpodautoscalers",
     "hpas": f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers",
@@ -67,11 +68,12 @@ def deployment(name):
 MPA = yaml.safe_load(harness.EXAMPLE)
 
 
-def mpa(name):
-    """Replicas alone: the API server refuses to resize a pod whose kubelet does not tell what it has in force."""
+def mpa(name, of=None):
+    """Of the function OF, or that of its own name. Replicas alone: the API server refuses to resize a pod whose kubelet
+    does not tell what it has in force."""
     made = copy.deepcopy(MPA)
     made["spec"]["constraints"]["containerControlledResources"] = []
-    made["metadata"]["name"] = made["spec"]["scaleTargetRef"]["name"] = name
+    made["metadata"]["name"], made["spec"]["scaleTargetRef"]["name"] = name, of or name
     return made
 
 

@@ -1,10 +1,10 @@
 """docs/scale.md and its plot."""
+import plot
 from place import ROOT
 from tell import NAMES
 
 COLORS = {"ours": "#1f77b4", "hpa": "#d98200", "vpa": "#7f7f7f"}
 PANELS = (("memory, MiB", "rss_mib"), ("CPU s per minute", "cpu_s_per_min"))
-WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 220, 60, 30, 80
 
 TEXT = """<!-- Written by `make bench-scale SCALE=--docs`. -->
 # Thousands of MPAs
@@ -46,40 +46,12 @@ def machine(sizes):
     return "\n".join(lines)
 
 
-# --- the plot --------------------------------------------------------------------------------------
-def panel(sizes, label, key, left):
-    points = {n: [(size, f[n][key]) for size, f in sizes.items() if n in f] for n in NAMES}
-    most_x = max(sizes)
-    most_y = max((y for line in points.values() for _, y in line), default=1) * 1.1
-
-    def at(x, y):
-        return f"{left + x / most_x * WIDTH:.1f},{TOP + HEIGHT - y / most_y * HEIGHT:.1f}"
-
-    out = [f'<rect x="{left}" y="{TOP}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#999"/>',
-           f'<text x="{left}" y="{TOP - 8}">{label}</text>']
-    for part in (0, 0.5, 1):
-        y = TOP + HEIGHT * (1 - part)
-        out += [f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{most_y * part:.3g}</text>',
-                f'<text x="{left + WIDTH * part:.0f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">{most_x * part:,.0f}</text>']
-    for n, line in points.items():
-        out.append(f'<polyline fill="none" stroke="{COLORS[n]}" stroke-width="2" points="'
-                   f'{" ".join(at(x, y) for x, y in line)}"/>')
-        for x, y in line:
-            cx, cy = at(x, y).split(",")
-            out.append(f'<circle cx="{cx}" cy="{cy}" r="3" fill="{COLORS[n]}"/>')
-    return out
-
-
 def svg(sizes):
-    width, height = LEFT * 2 + WIDTH * 2 + GAP, TOP + HEIGHT + 50
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
-           f'<rect width="{width}" height="{height}" fill="#fff"/>']
-    for i, (label, key) in enumerate(PANELS):
-        out += panel(sizes, label, key, LEFT + i * (WIDTH + GAP))
-    for i, (who, name) in enumerate(NAMES.items()):
-        out.append(f'<text x="{LEFT + i * 150}" y="{height - 8}" fill="{COLORS[who]}">{name}</text>')
-    out.append(f'<text x="{width - LEFT}" y="{height - 8}" text-anchor="end">MPAs, HPAs or VPAs</text>')
-    return "\n".join([*out, "</svg>"]) + "\n"
+    def lines(key):
+        return {color: [(size, f[who][key]) for size, f in sizes.items() if who in f] for who, color in COLORS.items()}
+
+    return plot.svg([(label, lines(key)) for label, key in PANELS], max(sizes), {COLORS[n]: NAMES[n] for n in NAMES},
+                    "MPAs, HPAs or VPAs")
 
 
 def write(sizes, table):

@@ -7,7 +7,7 @@ import ssl
 import time
 import urllib.request
 
-from place import API, OUT, PKI, PORTS, ROOT, background, built, harness
+from place import API, NAME, OUT, PKI, PORTS, ROOT, background, built, harness
 
 PAGE = 1 / os.sysconf("SC_CLK_TCK")
 SCRAPE_S = 15
@@ -79,7 +79,7 @@ def answers(url):
 def ours(*flags):
     """Like a user's, all options at their defaults; but no other can take over, as on a machine that is busy with the
     measurement itself the lease would be lost now and then."""
-    controller = harness.Controller("scale", f"--listen=127.0.0.1:{PORTS['CONTROLLER']}", "--policy=off", "--leader-elect=false",
+    controller = harness.Controller(NAME, f"--listen=127.0.0.1:{PORTS['CONTROLLER']}", "--policy=off", "--leader-elect=false",
                                     "--log-level=info", *flags, binary=ROOT / "build/faasrl-mpa", fast=False)
     controller.log_file.unlink(missing_ok=True)
     return running(controller.launch().process, f"http://127.0.0.1:{PORTS['CONTROLLER']}/metrics")
@@ -114,8 +114,9 @@ FEED = f"http://127.0.0.1:{PORTS['FEED']}"
 
 def feed():
     return running(background(
-        "feed", OUT / "feed", f"--api={API}", f"--ca={PKI}/ca.crt", f"--cert={PKI}/admin.crt", f"--key={PKI}/admin.key",
-        f"--listen=127.0.0.1:{PORTS['FEED']}", f"--metrics-api=127.0.0.1:{PORTS['METRICS_API']}"), f"{FEED}/pods")
+        "feed", ROOT / "build/scale/feed", f"--api={API}", f"--ca={PKI}/ca.crt", f"--cert={PKI}/admin.crt",
+        f"--key={PKI}/admin.key", f"--listen=127.0.0.1:{PORTS['FEED']}",
+        f"--metrics-api=127.0.0.1:{PORTS['METRICS_API']}"), f"{FEED}/pods")
 
 
 def step(apps, factor):
@@ -125,7 +126,7 @@ def step(apps, factor):
         return float(answer.read())
 
 
-def prometheus():
+def prometheus(*flags):
     config = OUT / "prometheus.yaml"
     config.write_text(f"""global: {{scrape_interval: {SCRAPE_S}s, scrape_timeout: 14s}}
 scrape_configs:
@@ -136,7 +137,7 @@ scrape_configs:
     harness.run("rm", "-rf", OUT / "prometheus")
     return running(background(
         "prometheus", "prometheus", f"--config.file={config}", f"--storage.tsdb.path={OUT}/prometheus",
-        f"--web.listen-address=127.0.0.1:{PORTS['PORT_PROMETHEUS']}"), f"{harness.PROMETHEUS}/-/ready")
+        f"--web.listen-address=127.0.0.1:{PORTS['PORT_PROMETHEUS']}", *flags), f"{harness.PROMETHEUS}/-/ready")
 
 
 @contextlib.contextmanager

@@ -1,12 +1,15 @@
-"""Where the measurement happens: a cluster of fake nodes of its own, beside any other on this machine."""
+"""Where the measurement happens: a cluster of fake nodes of its own, beside any other on this machine. What uses it in
+another place than build/scale sets SCALE_NAME and SCALE_PORT first."""
 import os
+import platform
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OUT = ROOT / "build/scale"
+NAME = os.environ.get("SCALE_NAME", "scale")
+OUT = ROOT / "build" / NAME
 FIRST_PORT = int(os.environ.get("SCALE_PORT", "27000"))
 PORT_NAMES = re.findall(r"^(PORT_\w+)=", (ROOT / "tests/cluster/lib/env.sh").read_text(), re.M)
 PORTS = {name: FIRST_PORT + i for i, name in enumerate((*PORT_NAMES, "FEED", "METRICS_API", "HPA", "VPA", "CONTROLLER"))}
@@ -43,7 +46,13 @@ def down():
 
 
 def background(name, *argv):
-    """A process of ours that ends with us, logging to build/scale/NAME.log."""
+    """A process of ours that ends with us, logging to NAME.log of this place."""
     with open(OUT / f"{name}.log", "ab") as log:
         return subprocess.Popen([str(a) for a in argv], stdout=log, stderr=log, env=harness.ENV,
                                 preexec_fn=harness.die_with_parent)
+
+
+def machine():
+    with open("/proc/cpuinfo") as file:
+        named = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return f"{os.cpu_count()} cores, {named[0] if named else platform.machine()}"
