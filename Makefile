@@ -337,6 +337,12 @@ $(BUILD)/scale/feed: $(wildcard tests/scale/feed/*.go) tests/scale/feed/go.mod
 	@tools/need-go
 	@mkdir -p $(@D)
 	@cd tests/scale/feed && go build -o $(abspath $@) .
+SOAK_SECONDS ?= 3600
+.PHONY: soak soak-test
+soak: all $(BUILD)/scale/feed soak-test ## SOAK_SECONDS (an hour) of pods and MPAs that come and go: memory and descriptors stay flat (SOAK=--docs: into docs/soak.md)
+	@tests/soak/run --seconds $(SOAK_SECONDS) $(SOAK)
+soak-test: | $(BUILD)/.need-e2e ## what make soak judges by: made-up series and a real process, that leak and that do not
+	@$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/soak $(PYTEST)
 $(BUILD)/simulate-points: $(BUILD)/obj/tests/fidelity/simulate.o $(LIB)
 	@echo "  LD    $@"
 	@$(CC) $(LDFLAGS) -o $@ $< $(LIB) $(PKG_LIBS)
