@@ -20,7 +20,7 @@ nodes and pods ([kwok](https://kwok.sigs.k8s.io)) and with a real Prometheus tha
 - each pod is deleted within {round} s, in an order that follows from the seed, and its ReplicaSet makes another;
 - each MPA is deleted after {life} s on average, and {gap} s later its function gets a new one, half of them by a name
   that was never there;
-- one function in {busy} has {factor} times its load for {round} s, others each time, so that replicas change;
+- one function in {busy} has {factor} times its load for {round} s, others each time;
 - the journal begins a new file at each MiB.
 
 The controller has `threshold` and its defaults, but `--leader-elect=false`, as a busy machine would lose the lease now and
@@ -69,8 +69,10 @@ def due(found):
             "MPAs deleted": found["mpas"] * found["seconds"] / churn.MPA_LIFE_S}
 
 
-def gained(found, name):
-    return found["samples"][-1][name] - found["samples"][0][name]
+def gained(found, name, since=0.0):
+    """From that part of the time on."""
+    first = next(s for s in found["samples"] if s["second"] >= since * found["samples"][-1]["second"])
+    return found["samples"][-1][name] - first[name]
 
 
 def idle(found):
@@ -92,7 +94,8 @@ def done(found):
     there, part = median(s["pods"] for s in found["samples"]), pods / due(found)["pods deleted"]
     return (f"{pods:,} pods deleted ({100 * part:.0f} % of {there:.0f} in each {churn.ROUND_S} s), {ended:,} MPAs deleted and "
             f"{made:,} made;\n{gained(found, 'passes'):,.0f} passes, {gained(found, 'writes'):,.0f} writes of status, "
-            f"{gained(found, 'rescales'):,.0f} of replicas. The controller took\n"
+            f"{gained(found, 'rescales'):,.0f} of replicas,\nof which {gained(found, 'rescales', rule.WARM_UP):,.0f} after the "
+            f"warm-up. The controller took "
             f"{found['cpu_s'] * 60 / found['seconds']:.2f} s of CPU a minute.")
 
 
