@@ -339,7 +339,7 @@ $(BUILD)/scale/feed: $(wildcard tests/scale/feed/*.go) tests/scale/feed/go.mod
 	@cd tests/scale/feed && go build -o $(abspath $@) .
 SOAK_SECONDS ?= 3600
 .PHONY: soak soak-test
-soak: all $(BUILD)/scale/feed soak-test ## SOAK_SECONDS (an hour) of pods and MPAs that come and go: memory and descriptors stay flat (SOAK=--docs: into docs/soak.md)
+soak: all $(BUILD)/scale/feed soak-test ## do memory and descriptors stay flat in SOAK_SECONDS (an hour) of pods and MPAs that come and go? (SOAK=--docs: into docs/soak.md)
 	@tests/soak/run --seconds $(SOAK_SECONDS) $(SOAK)
 soak-test: | $(BUILD)/.need-e2e ## what make soak judges by: made-up series and a real process, that leak and that do not
 	@$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/soak $(PYTEST)

@@ -1,4 +1,4 @@
-"""What is deleted and made in which second: all of it follows from the seed."""
+"""What is deleted, made and set back in which second: all of it follows from the seed."""
 import contextlib
 import random
 import urllib.error
@@ -58,10 +58,10 @@ def busy(seed, number, size):
 class Churn:
     """Carries it out, a second's work at a time."""
 
-    def __init__(self, seed, size):
-        self.seed, self.size, self.second, self.mpas = seed, size, 0, Mpas(seed, size)
+    def __init__(self, seed, size, set_back=False):
+        self.seed, self.size, self.second, self.mpas, self.set_back = seed, size, 0, Mpas(seed, size), set_back
         self.pool = ThreadPoolExecutor(objects.THREADS)
-        self.done = {"pods deleted": 0, "MPAs deleted": 0, "MPAs made": 0}
+        self.done = {"pods deleted": 0, "MPAs deleted": 0, "replicas set back": 0, "MPAs made": 0}
         self.round, self.busy = [], set()
 
     def begin_round(self, number):
@@ -79,6 +79,9 @@ class Churn:
         gone, made = self.mpas.step()
         work = [("pods deleted", "DELETE", f"{objects.KINDS['pods']}/{name}", None) for name in self.round[within]]
         work += [("MPAs deleted", "DELETE", f"{objects.KINDS['mpas']}/{name}", None) for name in gone]
+        two = {"spec": {"replicas": objects.PODS}}
+        back = [name for _, name in made if self.set_back]
+        work += [("replicas set back", "PATCH", f"{objects.KINDS['deployments']}/{name}", two) for name in back]
         work += [("MPAs made", "POST", objects.KINDS["mpas"], objects.mpa(*one)) for one in made]
         for what, status in self.pool.map(self.ask, work):
             self.done[what] += status in (200, 201, 202)
@@ -87,7 +90,7 @@ class Churn:
     @staticmethod
     def ask(work):
         what, method, path, body = work
-        status, answer = objects.ask(method, path, body)
+        status, answer = objects.ask(method, path, body, patch=method == "PATCH")
         # A pod may be gone by itself: its function got fewer.
         assert status in (200, 201, 202) or (what == "pods deleted" and status in (404, 409)), (method, path, answer)
         return what, status

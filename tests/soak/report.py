@@ -11,6 +11,8 @@ NAMES = {"rss_mib": "resident memory, MiB", "descriptors": "descriptors"}
 COLOR, WARM_UP_COLOR = "#1f77b4", "#bbbbbb"
 LEAST_PART = 0.5  # of what was to happen; else the machine was too slow for the result to say anything
 
+BACK = ", and with it the function is set back to two replicas"
+
 TEXT = """<!-- Written by `make soak SOAK=--docs`. -->
 # Does it grow?
 
@@ -19,7 +21,7 @@ nodes and pods ([kwok](https://kwok.sigs.k8s.io)) and with a real Prometheus tha
 
 - each pod is deleted within {round} s, in an order that follows from the seed, and its ReplicaSet makes another;
 - each MPA is deleted after {life} s on average, and {gap} s later its function gets a new one, half of them by a name
-  that was never there;
+  that was never there{back};
 - one function in {busy} has {factor} times its load for {round} s, others each time;
 - the journal begins a new file at each MiB.
 
@@ -29,6 +31,7 @@ then. Each {sample} s its resident memory and descriptors are read from `/proc`.
 quarter of it is above that of its first, must be at most {memory} MiB ({part:.0f} % of the median where that is more) and
 {descriptors} descriptors. `make soak-test` has the rule tell series that leak from such that do not, and finds the leaks of a
 real process. Where fewer than half of the deletions or passes that were due took place, it fails, too.
+What is not shown yet stands in [reliability](reliability.md#how-it-is-tried).
 
 ## What came of it
 
@@ -125,8 +128,8 @@ def write(found, judged):
     loads = [s["load"] for s in found["samples"]]
     (ROOT / "docs/images/soak.svg").write_text(svg(found))
     (ROOT / "docs/soak.md").write_text(TEXT.format(
-        round=churn.ROUND_S, busy=churn.BUSY_PART, factor=churn.BUSY_FACTOR, life=churn.MPA_LIFE_S, gap=churn.MPA_GAP_S,
-        sample=found["sample_s"],
+        round=churn.ROUND_S, back=BACK if found.get("set_back") else "", busy=churn.BUSY_PART, factor=churn.BUSY_FACTOR,
+        life=churn.MPA_LIFE_S, gap=churn.MPA_GAP_S, sample=found["sample_s"],
         memory=rule.BOUNDS["rss_mib"]["least"], part=100 * rule.BOUNDS["rss_mib"]["part"],
         descriptors=rule.BOUNDS["descriptors"]["least"], load=median(loads), load_least=min(loads), load_most=max(loads),
         minutes=found["seconds"] / 60, short="" if found["seconds"] >= 3600 else ", shorter than its hour", table=table(judged),
