@@ -6,7 +6,9 @@ knative_up() {
   lock
   is_up || die "the cluster is not up: tests/cluster/cluster up"
   [[ $(node_kind) == real ]] || die "Knative's pods need a real node, and the nodes of this cluster are fakes"
-  if knative_takes_services >/dev/null 2>&1; then
+  # Once it is there its webhook may only be away for a while, as after a restart of the API server.
+  if knative_takes_services >/dev/null 2>&1 ||
+    { [[ -d $run/knative ]] && within 60 knative_takes_services >/dev/null 2>&1; }; then
     echo "Knative is up already"
     return
   fi
@@ -17,7 +19,7 @@ knative_up() {
   cp "$from/serving.yaml" "$run/knative"
   cluster_dns >"$run/knative/dns.yaml"
   knative_settings >"$run/knative/kustomization.yaml"
-  kubectl_admin kustomize "$run/knative" | kubectl_admin apply --server-side -f - >>"$run/logs/kubectl.log"
+  kubectl_admin kustomize "$run/knative" | kubectl_admin apply --server-side --force-conflicts -f - >>"$run/logs/kubectl.log"
   for space in kube-system knative-serving; do
     kubectl_admin -n "$space" wait --for=condition=Available deployment --all --timeout=180s >>"$run/logs/kubectl.log"
   done
