@@ -56,8 +56,8 @@ def test_plots_and_reasons(fake, visit, files):
     assert "hpa" not in page.locator(".readout tbody").inner_text()
     page.locator("#plot-trace").select_option(index=1)
     assert page.locator(".plot canvas").count() == 4
-    page.get_by_role("link", name="Learning").click()
-    page.get_by_role("link", name="Report").click()
+    page.get_by_role("link", name="Learning", exact=True).click()
+    page.get_by_role("link", name="Report", exact=True).click()
     assert page.locator(".plot canvas").first.is_visible(), "it stays open"
 
 
