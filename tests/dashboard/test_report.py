@@ -57,8 +57,9 @@ def test_plots_and_reasons(fake, visit, files):
     page.locator("#plot-trace").select_option(index=1)
     assert page.locator(".plot canvas").count() == 4
     page.get_by_role("link", name="Learning", exact=True).click()
+    page.locator(".plot canvas").first.wait_for(state="hidden")
     page.get_by_role("link", name="Report", exact=True).click()
-    assert page.locator(".plot canvas").first.is_visible(), "it stays open"
+    page.locator(".plot canvas").first.wait_for(state="visible")  # it stays open
 
 
 def test_it_can_be_dropped(fake, visit, files):
