@@ -7,7 +7,9 @@
 #define CAREFUL_AT 0.8  /* of the allowed late requests spent: from there on CPU grows */
 #define CAREFUL    0.5  /* by this for as many again, */
 #define MOST_CARE  0.5  /* of them at most: what a first burst has cost cannot be bought back */
-#define HOLD_S     3600 /* after CPU was not to be had: what is there is not given back so soon */
+#define SHORT_S    3600 /* after CPU was not to be had: for so long it counts as short, */
+#define MODEST     1.1  /* no more than this times what the model says is asked for, */
+#define HOLD_AT    2    /* and what is there is held, if as much of the allowed late is spent */
 #define FEW        3    /* allowed late requests: fewer say little */
 
 static void *ppo_create(double memory_s, const double *params)
@@ -112,9 +114,12 @@ static void complete(const struct ppo *p, struct ppo_plan *plan)
                                              left * recommend_ppo_value(plan, POLICY_RISK));
     plan->rate = fmax(p->level * (1 + recommend_ppo_value(plan, POLICY_MARGIN)) + l->rate - l->came,
                       plan->ready.rate);
-    if (l->seen->now_s - p->denied_s < HOLD_S) /* not where it is NaN */
-        plan->rate = fmax(plan->rate, recommend_readiness_peak(p->readiness, HOLD_S));
     plan->factor = exp(p->trim) * care(gone) * recommend_ppo_value(plan, POLICY_CPU);
+    if (!(l->seen->now_s - p->denied_s < SHORT_S)) /* so where it is NaN */
+        return;
+    plan->factor = fmin(plan->factor, MODEST);
+    if (gone > HOLD_AT)
+        plan->rate = fmax(plan->rate, recommend_readiness_peak(p->readiness, SHORT_S));
 }
 
 static void propose(struct ppo *p, const struct ppo_plan *plan, struct recommendation *out)

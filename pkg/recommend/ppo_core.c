@@ -87,21 +87,22 @@ static void learn_spent(struct ppo *p, const struct look *l)
 }
 
 /* The model is to blame for late requests only where it was ready for so many and all replicas were
- * there with their CPU; and not for one that would have been late alone. What surprises have cost
- * is no longer there to be spent. */
+ * there with their CPU; and not for one that would have been late alone. Where they were not there
+ * it is to be praised all the same: else what was asked for in need, and never came, would be asked
+ * for ever after. What surprises have cost is no longer there to be spent. */
 static void learn_trim(struct ppo *p, const struct look *l, double tail_s)
 {
     double requests = l->seen->requests_per_s * l->span_s, allowed = (1 - l->quantile) * requests;
     double aim = fmax(p->aim - p->lost / fmax((1 - l->quantile) * p->requests, 1), AIM_LEAST);
-    if (!recommend_latency_known(l->seen) || is_surprised(p, l) || !l->even ||
-        l->ready < l->seen->replicas_wanted)
+    bool there = l->even && l->ready >= l->seen->replicas_wanted;
+    if (!recommend_latency_known(l->seen) || is_surprised(p, l))
         return;
-    if (allowed < FEW && tail_s > HELPLESS * l->goal_s) {
+    if (there && allowed < FEW && tail_s > HELPLESS * l->goal_s) {
         p->lost += p->late_now;
         return;
     }
     double step = TRIM_STEP * (p->late_now - aim * allowed) / fmax(1, allowed);
-    p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, TRIM_UP), TRIM_LEAST, TRIM_MOST);
+    p->trim = clamp(p->trim + clamp(step, -TRIM_DOWN, there ? TRIM_UP : 0), TRIM_LEAST, TRIM_MOST);
 }
 
 static void learn_surprise(struct ppo *p, const struct look *l)

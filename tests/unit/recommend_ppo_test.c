@@ -549,28 +549,69 @@ static void bursts_that_come_again_are_waited_for(void **state)
     scene_free(once);
 }
 
-/* Where nodes had nothing to give, what there is is not given back within the hour. */
-static void what_was_hard_to_get_is_held(void **state)
+/* A burst for which a node has no CPU left; what is there is in use. */
+static void be_denied(struct scene *s, double late_share)
+{
+    for (int i = 0; i < 8; i++) {
+        live(s, 80, 100);
+        s->seen.late_share = late_share;
+        scene_pods(s, 1); /* nothing came of it */
+        scene_cpu(s, 500, 450);
+        scene_load(s, 80, 2, late_share > 0 ? 900 : 100);
+        assert_int_equal(scene_ask(s), 0);
+        s->seen.now_s += INTERVAL_S;
+    }
+}
+
+/* Where nodes had nothing to give, what there is is not given back within the hour: by those that
+ * were late for it. If all held what they have, nobody else could get any. */
+static void what_was_hard_to_get_is_held_by_who_is_late(void **state)
 {
     (void)state;
-    struct scene *denied = scene_new(&recommend_ppo, NULL),
+    struct scene *late = scene_new(&recommend_ppo, NULL), *spared = scene_new(&recommend_ppo, NULL),
                  *given = scene_new(&recommend_ppo, NULL);
-    for (int i = 0; i < 8; i++) {
-        live(given, 80, 100);
-        live(denied, 80, 100);
-        scene_pods(denied, 1); /* nothing came of it */
-        scene_cpu(denied, 500, 450);
-    }
+    live_for(given, 80, 100, 120);
+    be_denied(late, 0.3);
+    be_denied(spared, 0);
     live_for(given, 2, 100, 3000);
-    live_for(denied, 2, 100, 3000);
-    if (!(cost_of(denied) > 2 * cost_of(given)))
-        fail_msg("%gm and %gm: %s", cost_of(denied), cost_of(given), denied->out.reason);
-    double held = cost_of(denied);
-    live_for(denied, 2, 100, 2000);
-    if (!(cost_of(denied) < held / 2))
-        fail_msg("%gm and %gm: %s", cost_of(denied), held, denied->out.reason);
-    scene_free(denied);
+    live_for(late, 2, 100, 3000);
+    live_for(spared, 2, 100, 3000);
+    double held = cost_of(late);
+    if (!(held > 2 * cost_of(given) && held > 2 * cost_of(spared)))
+        fail_msg("%gm, %gm and %gm: %s", held, cost_of(given), cost_of(spared), late->out.reason);
+    live_for(late, 2, 100, 2000);
+    if (!(cost_of(late) < held / 2))
+        fail_msg("%gm and %gm: %s", cost_of(late), held, late->out.reason);
+    scene_free(late);
+    scene_free(spared);
     scene_free(given);
+}
+
+/* Late requests asked for more replicas than came. Where none are late without them, they are not
+ * asked for any longer. */
+static void what_never_came_is_not_asked_for_ever(void **state)
+{
+    (void)state;
+    struct scene *s = scene_new(&recommend_ppo, NULL);
+    live_for(s, 20, 100, 600);
+    live_for(s, 20, 3 * s->seen.goal_ms, 300);
+    double in_need = cost_of(s);
+    int there = s->out.replicas;
+    for (int i = 0; i < 100; i++) {
+        scene_pods(s, there + 3);
+        scene_cpu(s, s->seen.containers[0].request[CPU], 400.0 / there);
+        for (int p = there; p < SCENE_PODS; p++) {
+            s->pods[p].ready = false;
+            s->pods[p].containers[0].usage[CPU] = 0;
+        }
+        scene_load(s, 20, 0.6, 100);
+        s->seen.late_share = 0;
+        assert_int_equal(scene_ask(s), 0);
+        s->seen.now_s += INTERVAL_S;
+    }
+    if (!(cost_of(s) < in_need / 2))
+        fail_msg("%gm and %gm: %s", cost_of(s), in_need, s->out.reason);
+    scene_free(s);
 }
 
 /* Late requests ask for more than a node lets a pod have: it keeps all of that, and does not plan
@@ -710,7 +751,8 @@ int main(void)
         cmocka_unit_test(what_is_expected_is_told),
         cmocka_unit_test(late_requests_are_paid_for),
         cmocka_unit_test(bursts_that_come_again_are_waited_for),
-        cmocka_unit_test(what_was_hard_to_get_is_held),
+        cmocka_unit_test(what_was_hard_to_get_is_held_by_who_is_late),
+        cmocka_unit_test(what_never_came_is_not_asked_for_ever),
         cmocka_unit_test(what_a_node_lets_it_have_is_kept_while_it_is_too_little),
         cmocka_unit_test(uneven_pods_teach_nothing),
         cmocka_unit_test(a_timers_bursts_are_foreseen),
