@@ -322,7 +322,7 @@ define on-cluster
 if tests/cluster/cluster status >/dev/null 2>&1; then $(1); \
 	else tests/cluster/cluster up && { $(1); code=$$?; tests/cluster/cluster down; exit $$code; }; fi
 endef
-fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (half an hour)
+fidelity: $(BUILD)/simulate-points $(BUILD)/spin $(FUNCTION) $(LOAD) | $(BUILD)/.need-e2e ## the simulator against the real cluster, into docs/fidelity.md (25 minutes a round; three rounds, or FIDELITY=--rounds=1)
 	@$(call on-cluster,tests/fidelity/run $(FIDELITY))
 side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e2e ## ppo, thresholds and a real HPA on a real cluster, into docs/side-by-side.md (half an hour)
 	@$(call on-cluster,tests/side-by-side/run $(SIDE_BY_SIDE))
