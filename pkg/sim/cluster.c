@@ -89,6 +89,9 @@ static void enqueue(struct function *f, double arrived_s, double cpu_s)
 void requests_take_waiting(struct cluster *c, struct function *f)
 {
     struct replica *r;
+    if (f->queued == 0)
+        return;
+    requests_account(f, c->now_s); /* so far they have waited */
     while (f->queued > 0 && (r = choose(c, f)) != NULL) {
         struct waiting first = f->queue[f->queue_first];
         f->queue_first = (f->queue_first + 1) % f->queue_cap;

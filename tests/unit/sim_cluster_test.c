@@ -739,6 +739,7 @@ static void from_zero_requests_wait_and_pay_the_cold_start(void **state)
     cluster_scale(c, 0, 1);
     cluster_run(c, 20);
     assert_near(mean_ms(c, 0), 10000 + 2000 + 450 + 3, 1e-6);
+    assert_near(cluster_stats(c, 0)->waiting_s, 10 + 2, 1e-9);
     assert_int_equal(cluster_stats(c, 0)->late, 1);
     cluster_free(c);
 }
