@@ -104,7 +104,7 @@ struct cluster_stats { /* of one function, since cluster_begin_interval */
     double cpu_s;           /* used, all replicas */
     double requested_cpu_s; /* reserved: the sum of requests over time, starting replicas too */
     double replica_s;       /* replicas over time, starting ones too */
-    double in_flight_s;     /* requests in flight or waiting, over time */
+    double in_flight_s;     /* requests in flight or waiting, over time; lost ones until then */
     double waiting_s;       /* of these, in the function's queue */
     uint64_t periods, throttled_periods; /* of CFS, in which a replica ran / was throttled */
     uint32_t crashes, memory_kills;

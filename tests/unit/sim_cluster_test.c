@@ -38,6 +38,16 @@ static struct trace_function *poisson(struct load *l, double per_s, double mean_
     return &l->workload;
 }
 
+/* The same, but it ends after so many seconds, so that in the end all requests are done. */
+static struct trace_function *poisson_for(struct load *l, double span_s, double per_s,
+                                          double mean_ms)
+{
+    poisson(l, per_s * span_s, mean_ms);
+    l->workload.slot_s = span_s;
+    l->workload.repeat = false;
+    return &l->workload;
+}
+
 static struct trace_function *always_ms(struct load *l, double cpu_ms)
 {
     l->quantiles[0] = (struct trace_quantile){0, cpu_ms};
@@ -83,22 +93,66 @@ static double mean_ms(const struct cluster *c, size_t function)
     return 1000 * l->sum_s / (double)l->count;
 }
 
-/* --- theory ---------------------------------------------------------------------------------- */
-/* Runs until so many requests are done, and checks utilisation and Little's law on the way. */
-static struct cluster *run_queue(const struct cluster_node *node, struct cluster_function f,
-                                 double requests)
+/* --- conservation ---------------------------------------------------------------------------- */
+/* All that is to come, known before anything has: how many, and the sums of when and of how much.
+ */
+struct due {
+    uint64_t count;
+    double arrivals_s, cpu_s;
+};
+
+static struct due due_of(const struct cluster *c, size_t function)
 {
-    double per_s = f.workload->counts[0];
-    struct cluster *c = new_cluster(node, &f, 1);
-    cluster_run(c, requests / per_s);
-    const struct cluster_stats *s = cluster_stats(c, 0);
-    double mean_cpu_s =
-        f.workload->demand == TRACE_DEMAND_EXPONENTIAL
-            ? f.workload->mean_cpu_ms / 1000
-            : (f.workload->quantiles[0].cpu_ms + f.workload->quantiles[1].cpu_ms) / 2000;
-    assert_near(s->cpu_s / s->span_s, per_s * mean_cpu_s, 0.02);
-    double little = (double)s->completed / s->span_s * mean_ms(c, 0) / 1000;
-    assert_near(s->in_flight_s / s->span_s, little, 0.002);
+    struct due due = {.count = cluster_peek(c, function, INFINITY, NULL, 0)};
+    cleanup_free struct cluster_request *all = xcalloc(due.count + 1, sizeof(*all));
+    cluster_peek(c, function, INFINITY, all, due.count);
+    for (uint64_t i = 0; i < due.count; i++) {
+        due.arrivals_s += all[i].arrives_s;
+        due.cpu_s += all[i].cpu_ms / 1000;
+    }
+    return due;
+}
+
+/* At any time. */
+static void assert_accounted(const struct cluster *c, size_t function)
+{
+    const struct cluster_stats *s = cluster_stats(c, function);
+    struct cluster_state now;
+    cluster_state(c, function, &now);
+    assert_int_equal(s->arrived, s->completed + s->lost + now.in_flight + now.waiting);
+    assert_int_equal(s->completed, cluster_latency(c, function)->count);
+    assert_int_equal(now.wanted, now.ready + now.starting + now.unscheduled);
+    assert_true(s->waiting_s >= 0 && s->waiting_s <= s->in_flight_s * (1 + 1e-9));
+}
+
+/* In the end: every request is done, CPU used is what they asked, and, which is Little's law, their
+ * number over time is the sum of how long each was there. */
+static void assert_conserved(const struct cluster *c, size_t function, const struct due *due)
+{
+    const struct cluster_stats *s = cluster_stats(c, function);
+    assert_accounted(c, function);
+    assert_int_equal(s->lost, 0);
+    assert_int_equal(s->completed, due->count);
+    assert_near(s->cpu_s, due->cpu_s, 1e-9);
+    assert_near(s->in_flight_s, cluster_latency(c, function)->sum_s, 1e-9);
+}
+
+/* --- theory ---------------------------------------------------------------------------------- */
+/* Runs for the span of the load, checks utilisation, and then until all are done. */
+static struct cluster *run_queue(const struct cluster_node *node, const struct cluster_function *f)
+{
+    const struct trace_function *w = f->workload;
+    struct cluster *c = new_cluster(node, f, 1);
+    struct due due = due_of(c, 0);
+    cluster_run(c, w->slot_s);
+    double mean_cpu_s = w->demand == TRACE_DEMAND_EXPONENTIAL
+                            ? w->mean_cpu_ms / 1000
+                            : (w->quantiles[0].cpu_ms + w->quantiles[1].cpu_ms) / 2000;
+    assert_near(cluster_stats(c, 0)->cpu_s / w->slot_s, w->counts[0] / w->slot_s * mean_cpu_s,
+                0.02);
+    assert_accounted(c, 0);
+    cluster_run(c, 2 * w->slot_s);
+    assert_conserved(c, 0, &due);
     return c;
 }
 
@@ -107,9 +161,9 @@ static void mm1_ps_has_the_mean_of_theory(void **state)
     (void)state;
     struct load l;
     for (double load = 0.3; load < 0.75; load += 0.4) {
-        struct cluster *c = run_queue(
-            NODE(1),
-            (struct cluster_function){.workload = poisson(&l, load * 100, 10), .replicas = 1}, 1e6);
+        struct cluster_function f = {.workload = poisson_for(&l, 1e4 / load, load * 100, 10),
+                                     .replicas = 1};
+        struct cluster *c = run_queue(NODE(1), &f);
         assert_near(mean_ms(c, 0), 10 / (1 - load), 0.02);
         cluster_free(c);
     }
@@ -120,15 +174,18 @@ static void a_function_gets_slower(void **state)
 {
     (void)state;
     struct load l;
-    poisson(&l, 20, 10)->slower = 3;
+    poisson_for(&l, 100000, 20, 10)->slower = 3;
     l.workload.slower_from_s = 50000;
     struct cluster_function f = {.workload = &l.workload, .replicas = 1};
     struct cluster *c = new_cluster(NODE(1), &f, 1);
+    struct due due = due_of(c, 0);
     cluster_run(c, 50000);
     assert_near(mean_ms(c, 0), 10 / (1 - 0.2), 0.02);
     double cpu_s = cluster_stats(c, 0)->cpu_s;
     cluster_run(c, 100000);
     assert_near((cluster_stats(c, 0)->cpu_s - cpu_s) / 50000, 0.6, 0.02);
+    cluster_run(c, 100100);
+    assert_conserved(c, 0, &due);
     assert_near(mean_ms(c, 0), (10 / (1 - 0.2) + 30 / (1 - 0.6)) / 2, 0.03);
     cluster_free(c);
 }
@@ -148,7 +205,9 @@ static void requests_can_be_known_one_by_one(void **state)
     l.workload.poisson = l.workload.repeat = false;
     struct cluster_function f = {.workload = &l.workload, .replicas = 1};
     struct cluster *c = new_cluster(NODE(1), &f, 1);
+    struct due due = due_of(c, 0);
     cluster_run(c, 60);
+    assert_conserved(c, 0, &due);
     assert_near(cluster_stats(c, 0)->cpu_s, (20 + 5 * 20 + 20) / 1e3, 1e-6);
     assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.99), 100, 0.02);
     assert_near(trace_slowdown(&l.workload, 15), 5, 1e-9);
@@ -160,15 +219,15 @@ static void mg1_ps_is_insensitive(void **state)
 {
     (void)state;
     struct load l;
-    poisson(&l, 70, 0);
+    poisson_for(&l, 8e5 / 70, 70, 0);
     always_ms(&l, 10);
     struct cluster_function f = {.workload = &l.workload, .replicas = 1};
-    struct cluster *c = run_queue(NODE(1), f, 8e5);
+    struct cluster *c = run_queue(NODE(1), &f);
     assert_near(mean_ms(c, 0), 10 / 0.3, 0.02);
     cluster_free(c);
     l.quantiles[0].cpu_ms = 1;
     l.quantiles[1].cpu_ms = 19;
-    c = run_queue(NODE(1), f, 8e5);
+    c = run_queue(NODE(1), &f);
     assert_near(mean_ms(c, 0), 10 / 0.3, 0.02);
     cluster_free(c);
 }
@@ -178,12 +237,12 @@ static void md1_in_a_queue_has_the_mean_of_theory(void **state)
 {
     (void)state;
     struct load l;
-    poisson(&l, 70, 0);
+    poisson_for(&l, 8e5 / 70, 70, 0);
     struct cluster_function f = {.workload = always_ms(&l, 10), .replicas = 1, .concurrency = 1};
-    struct cluster *c = run_queue(NODE(1), f, 8e5);
+    struct cluster *c = run_queue(NODE(1), &f);
     assert_near(mean_ms(c, 0), 10 + 10 * 0.7 / (2 * 0.3), 0.02);
-    assert_near(cluster_stats(c, 0)->waiting_s / cluster_stats(c, 0)->span_s,
-                70 * 0.010 * 0.7 / (2 * 0.3), 0.03);
+    assert_near(cluster_stats(c, 0)->waiting_s / (double)cluster_stats(c, 0)->completed,
+                0.010 * 0.7 / (2 * 0.3), 0.03);
     cluster_free(c);
 }
 
@@ -203,14 +262,14 @@ static void mmc_has_the_mean_of_theory(void **state)
     (void)state;
     struct load l;
     double theory_ms = 10 + erlang_c(4, 2.8) * 10 / (4 - 2.8);
-    poisson(&l, 280, 10);
+    poisson_for(&l, 5e5 / 280, 280, 10);
     const struct cluster_function shapes[] = {
         {.workload = &l.workload, .replicas = 1, .concurrency = 4},
         {.workload = &l.workload, .replicas = 4, .concurrency = 1},
         {.workload = &l.workload, .replicas = 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct cluster *c = run_queue(NODE(4), shapes[i], 5e5);
+        struct cluster *c = run_queue(NODE(4), &shapes[i]);
         assert_near(mean_ms(c, 0), theory_ms, 0.02);
         cluster_free(c);
     }
@@ -223,10 +282,12 @@ static void replicas_with_a_core_each_are_separate_queues(void **state)
     struct load l;
     const struct cluster_node nodes[] = {*NODE(1), *NODE(1), *NODE(1)};
     struct cluster_function f = {
-        .workload = poisson(&l, 180, 10), .replicas = 3, .request_milli = 1000};
+        .workload = poisson_for(&l, 4000, 180, 10), .replicas = 3, .request_milli = 1000};
     struct error err;
     struct cluster *c = cluster_new(&(struct cluster_config){nodes, 3, &f, 1, 9}, &err);
-    cluster_run(c, 4000);
+    struct due due = due_of(c, 0);
+    cluster_run(c, 4100);
+    assert_conserved(c, 0, &due);
     assert_near(mean_ms(c, 0), 10 / 0.4, 0.02);
     cluster_free(c);
 }
@@ -236,8 +297,9 @@ static void quantiles_are_those_of_theory(void **state)
 {
     (void)state;
     struct load l;
-    struct cluster_function f = {.workload = poisson(&l, 50, 10), .replicas = 1, .concurrency = 1};
-    struct cluster *c = run_queue(NODE(1), f, 1e6);
+    struct cluster_function f = {
+        .workload = poisson_for(&l, 2e4, 50, 10), .replicas = 1, .concurrency = 1};
+    struct cluster *c = run_queue(NODE(1), &f);
     assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.99), 1000 * log(100) / 50,
                 0.03);
     assert_near(cluster_latency_quantile_ms(cluster_latency(c, 0), 0.5), 1000 * log(2) / 50, 0.02);
@@ -322,8 +384,10 @@ static double lone_mean_ms(double tick_s, bool pod_quota)
                                  .limit_milli = 100,
                                  .pod_quota = pod_quota};
     struct cluster *c = new_cluster(&node, &f, 1);
+    struct due due = due_of(c, 0);
     cluster_run(c, 400);
     assert_int_equal(cluster_stats(c, 0)->completed, 30000);
+    assert_conserved(c, 0, &due);
     double mean = mean_ms(c, 0);
     cluster_free(c);
     return mean;
@@ -380,7 +444,7 @@ static void a_busy_replica_uses_its_limit_and_no_more(void **state)
     assert_uses_its_limit(0.004, true);
 }
 
-/* --- conservation ---------------------------------------------------------------------------- */
+/* --- any history ----------------------------------------------------------------------------- */
 static struct cluster_function any_function(struct random *r, struct load *l)
 {
     at_once(l, (double)(20 + random_below(r, 300)), 5, 1 + 40 * random_uniform(r));
@@ -411,53 +475,185 @@ static void do_anything(struct random *r, struct cluster *c, size_t function)
                        random_below(r, 2) ? 100 + 900 * random_uniform(r) : 0);
 }
 
-/* Nothing is lost and nothing comes from nowhere, whatever is done to the cluster: at the end every
- * request is done, their time in flight is the sum of latencies, and CPU used is what they asked.
- */
+/* The same with replicas that crash, and that have memory for few requests. */
+static struct cluster_function any_fragile_function(struct random *r, struct load *l)
+{
+    struct cluster_function f = any_function(r, l);
+    f.crash_per_hour = 3600 * random_uniform(r);
+    f.memory_base_bytes = 60;
+    f.memory_per_request_bytes = 1;
+    f.memory_limit_bytes = 62 + (double)random_below(r, 40);
+    return f;
+}
+
+#define HISTORIES 3 /* functions side by side */
+#define GLANCE_S  (1.0 / 512)
+
+struct history { /* of a function, by what is seen of it from outside */
+    struct due due;
+    uint64_t gone;
+    double departures_s; /* the sum of when requests went, done or lost, to half a glance */
+};
+
+static void glance_until(struct cluster *c, struct history *histories, double until_s)
+{
+    while (cluster_now_s(c) < until_s) {
+        cluster_run(c, fmin(cluster_now_s(c) + GLANCE_S, until_s));
+        for (size_t i = 0; i < HISTORIES; i++) {
+            const struct cluster_stats *s = cluster_stats(c, i);
+            struct history *h = &histories[i];
+            double went = (double)(s->completed + s->lost - h->gone);
+            h->departures_s += went * (cluster_now_s(c) - GLANCE_S / 2);
+            h->gone = s->completed + s->lost;
+        }
+    }
+}
+
+static bool all_gone(const struct history *histories)
+{
+    for (size_t i = 0; i < HISTORIES; i++)
+        if (histories[i].gone < histories[i].due.count)
+            return false;
+    return true;
+}
+
+static void live_through(struct cluster *c, struct random *r, struct history *histories)
+{
+    for (size_t i = 0; i < HISTORIES; i++)
+        histories[i] = (struct history){.due = due_of(c, i)};
+    for (double at_s = 0.5; at_s < 15; at_s += 0.5) {
+        glance_until(c, histories, at_s);
+        for (size_t i = 0; i < HISTORIES; i++) {
+            do_anything(r, c, i);
+            assert_accounted(c, i);
+        }
+    }
+    for (size_t i = 0; i < HISTORIES; i++) {
+        cluster_resize(c, i, 100, 0);
+        cluster_scale(c, i, 1);
+    }
+    while (!all_gone(histories) && cluster_now_s(c) < 2000)
+        glance_until(c, histories, cluster_now_s(c) + 0.5);
+}
+
+/* Of what is lost is not known how much CPU it had; but it was there until it went. */
+static void assert_conserved_with_losses(const struct cluster *c, size_t function,
+                                         const struct history *h)
+{
+    const struct cluster_stats *s = cluster_stats(c, function);
+    const struct cluster_latency *l = cluster_latency(c, function);
+    double there_s = h->departures_s - h->due.arrivals_s;
+    assert_accounted(c, function);
+    assert_int_equal(s->completed + s->lost, h->due.count);
+    if (fabs(s->in_flight_s - there_s) > (double)h->due.count * GLANCE_S / 2 + 1e-9 * there_s)
+        fail_msg("requests were there for %.9g s instead of %.9g", s->in_flight_s, there_s);
+    assert_true(s->in_flight_s >= l->sum_s * (1 - 1e-9));
+    assert_true(s->cpu_s <= h->due.cpu_s * (1 + 1e-9));
+}
+
+/* Nothing is lost and nothing comes from nowhere, whatever is done to the cluster. */
 static void requests_and_cpu_are_conserved(void **state)
 {
     (void)state;
     struct random r = random_stream(11, 0);
-    for (int round = 0; round < 200; round++) {
-        struct load loads[3];
-        struct cluster_function functions[3];
-        struct cluster_request all[1000];
-        double cpu_ms[3] = {0};
-        size_t count[3];
-        for (size_t i = 0; i < 3; i++)
-            functions[i] = any_function(&r, &loads[i]);
+    uint64_t lost = 0, crashes = 0, kills = 0;
+    for (int round = 0; round < 300; round++) {
+        bool fragile = round % 3 == 2;
+        struct load loads[HISTORIES];
+        struct cluster_function functions[HISTORIES];
+        struct history histories[HISTORIES];
+        for (size_t i = 0; i < HISTORIES; i++)
+            functions[i] = (fragile ? any_fragile_function : any_function)(&r, &loads[i]);
         struct cluster_node node = *NODE(1 + 3 * random_uniform(&r));
         node.tick_s = round % 2 ? 0.004 : 0;
-        struct cluster *c = new_cluster(&node, functions, 3);
-        for (size_t i = 0; i < 3; i++) {
-            count[i] = cluster_peek(c, i, 1e9, all, 1000);
-            for (size_t k = 0; k < count[i]; k++)
-                cpu_ms[i] += all[k].cpu_ms;
-        }
-        for (double at_s = 0.5; at_s < 15; at_s += 0.5) {
-            cluster_run(c, at_s);
-            for (size_t i = 0; i < 3; i++) {
-                struct cluster_state s;
-                do_anything(&r, c, i);
-                cluster_state(c, i, &s);
-                assert_int_equal(cluster_stats(c, i)->arrived,
-                                 cluster_stats(c, i)->completed + s.in_flight + s.waiting);
-                assert_int_equal(s.wanted, s.ready + s.starting + s.unscheduled);
-            }
-        }
-        for (size_t i = 0; i < 3; i++) {
-            cluster_resize(c, i, 100, 0);
-            cluster_scale(c, i, 1);
-        }
-        cluster_run(c, 2000);
-        for (size_t i = 0; i < 3; i++) {
-            const struct cluster_stats *s = cluster_stats(c, i);
-            assert_int_equal(s->completed, count[i]);
-            assert_near(s->cpu_s, cpu_ms[i] / 1000, 1e-9);
-            assert_near(s->in_flight_s, cluster_latency(c, i)->sum_s, 1e-9);
+        struct cluster *c = new_cluster(&node, functions, HISTORIES);
+        live_through(c, &r, histories);
+        for (size_t i = 0; i < HISTORIES; i++) {
+            assert_conserved_with_losses(c, i, &histories[i]);
+            if (!fragile)
+                assert_conserved(c, i, &histories[i].due);
+            lost += cluster_stats(c, i)->lost;
+            crashes += cluster_stats(c, i)->crashes;
+            kills += cluster_stats(c, i)->memory_kills;
         }
         cluster_free(c);
     }
+    assert_true(crashes > 1000 && kills > 500 && lost > crashes + kills);
+}
+
+/* Its memory is enough for four requests: with the fifth all are lost, and those that come until it
+ * has started again wait. */
+static void what_is_killed_was_there_until_then(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 20, AT_ONCE = 5 };
+    struct load l;
+    struct cluster_request all[REQUESTS];
+    struct cluster_function f = {.workload = at_once(&l, REQUESTS, 1, 1e6),
+                                 .replicas = 1,
+                                 .start_s = 0.15,
+                                 .memory_limit_bytes = 100,
+                                 .memory_base_bytes = 60,
+                                 .memory_per_request_bytes = 10};
+    struct cluster *c = new_cluster(NODE(1), &f, 1);
+    double there_s = 0, waiting_s = 0, ready_s = 0;
+    assert_int_equal(cluster_peek(c, 0, 1, all, REQUESTS), REQUESTS);
+    for (size_t first = 0; first < REQUESTS; first += AT_ONCE) {
+        double killed_s = fmax(all[first + AT_ONCE - 1].arrives_s, ready_s);
+        for (size_t i = first; i < first + AT_ONCE; i++) {
+            there_s += killed_s - all[i].arrives_s;
+            waiting_s += fmax(ready_s - all[i].arrives_s, 0);
+        }
+        ready_s = killed_s + f.start_s;
+    }
+    cluster_run(c, 2);
+    const struct cluster_stats *s = cluster_stats(c, 0);
+    assert_accounted(c, 0);
+    assert_int_equal(s->memory_kills, REQUESTS / AT_ONCE);
+    assert_int_equal(s->lost, REQUESTS);
+    assert_true(waiting_s > 0);
+    assert_near(s->in_flight_s, there_s, 1e-9);
+    assert_near(s->waiting_s, waiting_s, 1e-9);
+    cluster_free(c);
+}
+
+/* Runs until right after the next crash, and says when that is. */
+static double next_crash_s(struct cluster *c)
+{
+    uint32_t before = cluster_stats(c, 0)->crashes;
+    double low_s = cluster_now_s(c), high_s = low_s + 60;
+    while (high_s - low_s > 1e-10) {
+        double middle_s = (low_s + high_s) / 2;
+        struct cluster *other = cluster_clone(c);
+        cluster_run(other, middle_s);
+        *(cluster_stats(other, 0)->crashes > before ? &high_s : &low_s) = middle_s;
+        cluster_free(other);
+    }
+    cluster_run(c, high_s);
+    return high_s;
+}
+
+static void what_a_crash_loses_was_there_until_then(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 40 };
+    struct load l;
+    struct cluster_request all[REQUESTS];
+    struct cluster_function f = {
+        .workload = at_once(&l, REQUESTS, 1, 1e6), .replicas = 1, .crash_per_hour = 36000};
+    struct cluster *c = new_cluster(NODE(1), &f, 1);
+    double there_s = 0;
+    uint64_t lost = 0;
+    assert_int_equal(cluster_peek(c, 0, 1, all, REQUESTS), REQUESTS);
+    while (lost < REQUESTS) {
+        double crash_s = next_crash_s(c);
+        for (; lost < cluster_stats(c, 0)->lost; lost++)
+            there_s += crash_s - all[lost].arrives_s;
+        assert_accounted(c, 0);
+    }
+    assert_true(cluster_stats(c, 0)->crashes > 3);
+    assert_near(cluster_stats(c, 0)->in_flight_s, there_s, 1e-8);
+    cluster_free(c);
 }
 
 /* --- the same again -------------------------------------------------------------------------- */
@@ -753,6 +949,7 @@ static void crashes_come_at_their_rate_and_lose_requests(void **state)
     struct cluster *c = new_cluster(NODE(8), &f, 1);
     cluster_run(c, 36000);
     const struct cluster_stats *s = cluster_stats(c, 0);
+    assert_accounted(c, 0);
     /* up for a minute on average, then a second to start */
     assert_near(s->crashes, 4 * 36000 / 61.0, 0.06);
     assert_near((double)s->lost / s->crashes, 50 * 0.010 / 4, 0.25); /* Little, on one replica */
@@ -851,6 +1048,8 @@ int main(void)
         cmocka_unit_test(until_the_tick_quota_is_overdrawn),
         cmocka_unit_test(a_busy_replica_uses_its_limit_and_no_more),
         cmocka_unit_test(requests_and_cpu_are_conserved),
+        cmocka_unit_test(what_is_killed_was_there_until_then),
+        cmocka_unit_test(what_a_crash_loses_was_there_until_then),
         cmocka_unit_test(a_seed_gives_the_same_bits),
         cmocka_unit_test(a_clone_goes_on_alike),
         cmocka_unit_test(what_is_done_does_not_change_the_requests),
