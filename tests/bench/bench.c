@@ -132,10 +132,29 @@ static json_t *number(double value)
     return isnan(value) ? json_null() : json_real(value);
 }
 
+/* tests/bench/run goes on with the same columns. */
+static void print_heads(void)
+{
+    printf("%-34s %14s %-5s %14s %-6s  %s\n", "FIGURE", "VALUE", "UNIT", "GOAL", "",
+           "BESIDE A PEER");
+}
+
+/* What is not a number reaches nothing. */
+static bool missed(const struct figure *f)
+{
+    if (isnan(f->goal))
+        return false;
+    return !(f->more_is_better ? f->value >= f->goal : f->value <= f->goal);
+}
+
 static json_t *print(const struct figure *f)
 {
     double ratio = f->more_is_better ? f->value / f->peer_value : f->peer_value / f->value;
-    printf("%-34s %14.2f %-5s", f->name, f->value, f->unit);
+    char goal[32] = "";
+    if (!isnan(f->goal))
+        snprintf(goal, sizeof(goal), "%.2f", f->goal);
+    printf("%-34s %14.2f %-5s %14s %-6s", f->name, f->value, f->unit, goal,
+           missed(f) ? "missed" : "");
     if (f->peer)
         printf("  %s %.2f, ratio %.2f", f->peer, f->peer_value, ratio);
     puts("");
@@ -160,17 +179,19 @@ int main(int argc, char **argv)
         bench_clock,           bench_answer,          bench_pod,
         bench_decide,          bench_decide_many,     bench_decide_telling,
         bench_decide_learning, bench_sim_mmc,         bench_sim_replicas,
-        bench_sim_memory,      bench_sim_memory_less, bench_sim_step,
-        bench_sim_day,         bench_net_samples,     bench_train_five};
+        bench_sim_memory,      bench_sim_memory_less, bench_sim_memory_of_hours,
+        bench_sim_step,        bench_net_samples,     bench_train_five};
     static struct figure (*const learning[])(void) = {bench_policy_forward, bench_train_steps,
                                                       bench_train_sim_steps};
-    struct figure nets[BENCH_NETS];
+    struct figure more[BENCH_DAY + BENCH_NETS];
     cleanup_json json_t *all = json_array();
+    print_heads();
     if (argc < 3) {
         run(general, ARRAY_LEN(general), all);
-        bench_nets(nets);
-        for (size_t i = 0; i < BENCH_NETS; i++)
-            json_array_append_new(all, print(&nets[i]));
+        bench_sim_day(more);
+        bench_nets(more + BENCH_DAY);
+        for (size_t i = 0; i < ARRAY_LEN(more); i++)
+            json_array_append_new(all, print(&more[i]));
     }
     run(learning, ARRAY_LEN(learning), all);
     if (argc > 1 && json_dump_file(all, argv[1], JSON_INDENT(2)) < 0) {

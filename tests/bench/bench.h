@@ -25,8 +25,10 @@ struct figure bench_sim_mmc(void);
 struct figure bench_sim_replicas(void);
 struct figure bench_sim_memory(void);
 struct figure bench_sim_memory_less(void);
+struct figure bench_sim_memory_of_hours(void);
 struct figure bench_sim_step(void);
-struct figure bench_sim_day(void);
+enum { BENCH_DAY = 2 }; /* how long, and how many requests */
+void bench_sim_day(struct figure out[BENCH_DAY]);
 
 /* rl.c */
 struct figure bench_policy_forward(void);
