@@ -139,10 +139,12 @@ static void assert_conserved(const struct cluster *c, size_t function, const str
 
 /* --- theory ---------------------------------------------------------------------------------- */
 /* Runs for the span of the load, checks utilisation, and then until all are done. */
-static struct cluster *run_queue(const struct cluster_node *node, const struct cluster_function *f)
+static struct cluster *run_queue_of(uint64_t seed, const struct cluster_node *node,
+                                    const struct cluster_function *f)
 {
     const struct trace_function *w = f->workload;
     struct cluster *c = new_cluster(node, f, 1);
+    cluster_reset(c, seed);
     struct due due = due_of(c, 0);
     cluster_run(c, w->slot_s);
     double mean_cpu_s = w->demand == TRACE_DEMAND_EXPONENTIAL
@@ -154,6 +156,11 @@ static struct cluster *run_queue(const struct cluster_node *node, const struct c
     cluster_run(c, 2 * w->slot_s);
     assert_conserved(c, 0, &due);
     return c;
+}
+
+static struct cluster *run_queue(const struct cluster_node *node, const struct cluster_function *f)
+{
+    return run_queue_of(5, node, f);
 }
 
 static void mm1_ps_has_the_mean_of_theory(void **state)
@@ -255,24 +262,78 @@ static double erlang_c(int servers, double load)
     return last / (sum + last);
 }
 
+/* Of the number in an M/M/c, its time average over a long span T varies by chance with variance
+ * v / T. This is v, where a service takes 1 on average: by Whitt's formula for birth and death,
+ * 2 sum_j (sum_{i>j} (i - mean) p_i)^2 / (lambda p_j). */
+static double variance_over_time(int servers, double load)
+{
+    enum { STATES = 400 }; /* at 0.9 they leave out 1e-18 */
+    double p[STATES] = {1}, sum = 1, mean = 0, tail = 0, variance = 0;
+    for (int i = 1; i < STATES; i++)
+        sum += p[i] = p[i - 1] * load / fmin(i, servers);
+    for (int i = 0; i < STATES; i++)
+        mean += i * (p[i] /= sum);
+    for (int j = STATES - 1; j > 0; j--) {
+        tail += (j - mean) * p[j];
+        variance += 2 * tail * tail / (load * p[j - 1]);
+    }
+    return variance;
+}
+
+/* How far the mean time of so many requests may be off by chance: four standard deviations, of the
+ * number in the queue and of how many came. */
+static double mmc_bound(int servers, double load, double requests)
+{
+    double mean = load + erlang_c(servers, load) * load / (servers - load);
+    double deviation = sqrt(variance_over_time(servers, load) * load / requests) / mean;
+    return 4 * (deviation + 1 / sqrt(requests));
+}
+
+static void assert_mmc(int servers, double utilization)
+{
+    struct load l;
+    double load = servers * utilization, requests = utilization > 0.8 ? 1e6 : 3e5;
+    double theory_ms = 10 + erlang_c(servers, load) * 10 / (servers - load);
+    double bound = mmc_bound(servers, load, requests);
+    poisson_for(&l, requests / (load * 100), load * 100, 10);
+    const struct cluster_function shapes[] = {
+        {.workload = &l.workload, .replicas = 1, .concurrency = servers},
+        {.workload = &l.workload, .replicas = servers, .concurrency = 1},
+        {.workload = &l.workload, .replicas = 1},
+    };
+    assert_true(bound < 0.09);
+    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
+        uint64_t seed = (uint64_t)(100 * servers + 10 * utilization) * ARRAY_LEN(shapes) + i;
+        struct cluster *c = run_queue_of(seed, NODE(servers), &shapes[i]);
+        assert_near(mean_ms(c, 0), theory_ms, bound);
+        cluster_free(c);
+    }
+}
+
 /* One queue before c servers: a replica of c cores, c replicas of one request each, or processor
  * sharing with at most one core a request all have the mean of M/M/c. */
 static void mmc_has_the_mean_of_theory(void **state)
 {
     (void)state;
-    struct load l;
-    double theory_ms = 10 + erlang_c(4, 2.8) * 10 / (4 - 2.8);
-    poisson_for(&l, 5e5 / 280, 280, 10);
-    const struct cluster_function shapes[] = {
-        {.workload = &l.workload, .replicas = 1, .concurrency = 4},
-        {.workload = &l.workload, .replicas = 4, .concurrency = 1},
-        {.workload = &l.workload, .replicas = 1},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(shapes); i++) {
-        struct cluster *c = run_queue(NODE(4), &shapes[i]);
-        assert_near(mean_ms(c, 0), theory_ms, 0.02);
-        cluster_free(c);
+    assert_near(variance_over_time(1, 0.9), 2 * 0.9 * 1.9 / pow(1 - 0.9, 4), 1e-6);
+    for (int servers = 1; servers <= 8; servers *= 2) {
+        assert_mmc(servers, 0.5);
+        assert_mmc(servers, 0.7);
+        assert_mmc(servers, 0.9);
     }
+}
+
+/* And longer at one point, within 2 %. */
+static void mmc_is_near_to_theory(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = {
+        .workload = poisson_for(&l, 1.2e6 / 280, 280, 10), .replicas = 1, .concurrency = 4};
+    assert_true(mmc_bound(4, 2.8, 1.2e6) < 0.02);
+    struct cluster *c = run_queue(NODE(4), &f);
+    assert_near(mean_ms(c, 0), 10 + erlang_c(4, 2.8) * 10 / (4 - 2.8), 0.02);
+    cluster_free(c);
 }
 
 /* Random dispatch splits a Poisson stream into independent ones. */
@@ -1039,6 +1100,7 @@ int main(void)
         cmocka_unit_test(mg1_ps_is_insensitive),
         cmocka_unit_test(md1_in_a_queue_has_the_mean_of_theory),
         cmocka_unit_test(mmc_has_the_mean_of_theory),
+        cmocka_unit_test(mmc_is_near_to_theory),
         cmocka_unit_test(replicas_with_a_core_each_are_separate_queues),
         cmocka_unit_test(quantiles_are_those_of_theory),
         cmocka_unit_test(shares_are_those_of_the_example),
