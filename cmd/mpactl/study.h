@@ -11,15 +11,17 @@
 /* --- what is asked for (study_args.c) -------------------------------------------------------- */
 struct study_options {
     struct args_list traces, recommenders;
-    const char *mpa;           /* file */
-    struct args_list policies; /* files; none: the one beside the program */
-    double goal_s;             /* 0: the MPA's, else what the trace says */
-    double interval_s;         /* of recommenders that have none of their own */
-    double span_s;             /* 0: the trace's */
-    double seed, jobs;         /* jobs 0: the cores */
-    double nodes, cores;       /* nodes 0: each function alone, never short of CPU */
-    double start_s, resize_s;  /* NaN: the usual ones */
-    const char *initial;       /* "2x500m" */
+    const char *mpa;                     /* file */
+    struct args_list policies;           /* files; none: the one beside the program */
+    double goal_s;                       /* 0: the MPA's, else what the trace says */
+    double interval_s;                   /* of recommenders that have none of their own */
+    double span_s;                       /* 0: the trace's */
+    double seed, jobs;                   /* jobs 0: the cores */
+    double nodes, cores;                 /* nodes 0: each function alone, never short of CPU */
+    double start_s, resize_s;            /* NaN: the usual ones */
+    double cold_cpu_s, crashes_per_hour; /* of a replica: 0 for none */
+    double concurrency;                  /* requests in a replica at once; 0: no bound */
+    const char *initial;                 /* "2x500m" */
     bool no_oracle, functions, help;
     const char *json, *html;
     const char *csv, *function; /* these are simulate's */

@@ -66,6 +66,30 @@
          3600,                                                                                     \
          NULL,                                                                                     \
          "time until a resize is in force; else as measured, 500ms"},                              \
+        {"cold-cpu",                                                                               \
+         ARGS_DURATION,                                                                            \
+         AT(cold_cpu_s),                                                                           \
+         "0",                                                                                      \
+         0,                                                                                        \
+         3600,                                                                                     \
+         NULL,                                                                                     \
+         "CPU time that the first request of a replica takes besides its own"},                    \
+        {"crashes",                                                                                \
+         ARGS_NUMBER,                                                                              \
+         AT(crashes_per_hour),                                                                     \
+         "0",                                                                                      \
+         0,                                                                                        \
+         10000,                                                                                    \
+         NULL,                                                                                     \
+         "per hour of a ready replica; its requests are lost, and it starts anew"},                \
+        {"concurrency",                                                                            \
+         ARGS_NUMBER,                                                                              \
+         AT(concurrency),                                                                          \
+         NULL,                                                                                     \
+         1,                                                                                        \
+         1e6,                                                                                      \
+         NULL,                                                                                     \
+         "requests in a replica at once, others wait; no bound when not given"},                   \
         {"nodes",                                                                                  \
          ARGS_NUMBER,                                                                              \
          AT(nodes),                                                                                \
@@ -151,8 +175,9 @@ static const char *find_contradiction(enum study_command command, const struct s
         return "--cores: there are no nodes to have them: add --nodes";
     if (o->changes && o->every_s > 0)
         return "--changes: it leaves no room for --every: give one of the two";
-    if (o->nodes != floor(o->nodes) || o->seed != floor(o->seed) || o->jobs != floor(o->jobs))
-        return "--nodes, --seed, --jobs: they are counts: give whole numbers";
+    if (o->nodes != floor(o->nodes) || o->seed != floor(o->seed) || o->jobs != floor(o->jobs) ||
+        o->concurrency != floor(o->concurrency))
+        return "--nodes, --seed, --jobs, --concurrency: they are counts: give whole numbers";
     return NULL;
 }
 

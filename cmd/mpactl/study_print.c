@@ -70,6 +70,21 @@ static void print_heading(const struct study_trace *t)
            t->trace.function_count == 1 ? "" : "s", table_clock(t->span_s, clock));
 }
 
+/* What replicas are not unless asked for. */
+static char *about_replicas(const struct study_options *o)
+{
+    cleanup_free char *cold =
+        o->cold_cpu_s > 0 ? xasprintf("; their first request takes %gs more CPU", o->cold_cpu_s)
+                          : xstrdup("");
+    cleanup_free char *crashes =
+        o->crashes_per_hour > 0 ? xasprintf("; each crashes %g times an hour", o->crashes_per_hour)
+                                : xstrdup("");
+    cleanup_free char *concurrency =
+        o->concurrency > 0 ? xasprintf("; at most %.0f requests in one at once", o->concurrency)
+                           : xstrdup("");
+    return xasprintf("%s%s%s", cold, crashes, concurrency);
+}
+
 char *study_about(const struct study *study)
 {
     const struct study_options *o = &study->options;
@@ -79,11 +94,12 @@ char *study_about(const struct study *study)
                         study->node_count, study->node_count == 1 ? "" : "s", o->cores,
                         o->cores == 1 ? "" : "s")
             : xstrdup("each function alone, never short of CPU");
+    cleanup_free char *more = about_replicas(o);
     return xasprintf("Simulated: seed %.0f; a decision every %gs, or at a recommender's own pace; "
-                     "%s; replicas start in %gs, resizes take %gs.",
+                     "%s; replicas start in %gs, resizes take %gs%s.",
                      o->seed, o->interval_s, where,
                      isnan(o->start_s) ? trial_default_function.start_s : o->start_s,
-                     isnan(o->resize_s) ? trial_default_function.resize_s : o->resize_s);
+                     isnan(o->resize_s) ? trial_default_function.resize_s : o->resize_s, more);
 }
 
 void study_print(const struct study *study)

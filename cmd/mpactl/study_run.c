@@ -47,6 +47,9 @@ void study_configure(const struct study *study, size_t trace, size_t first, size
         out->defaults.start_s = study->options.start_s;
     if (!isnan(study->options.resize_s))
         out->defaults.resize_s = study->options.resize_s;
+    out->defaults.cold_cpu_ms = 1000 * study->options.cold_cpu_s;
+    out->defaults.crash_per_hour = study->options.crashes_per_hour;
+    out->defaults.concurrency = (int)study->options.concurrency;
 }
 
 static void run_job(void *arg, size_t i)

@@ -91,6 +91,50 @@ def test_functions_on_the_same_node_get_in_each_other_s_way(tmp_path):
     assert shared["threshold"]["requests"] > 0
 
 
+def fixed_size(tmp_path, load, *options, initial="1x1000m"):
+    """What comes of a size that nobody changes in an hour."""
+    rows = by_name(compare(tmp_path, *traces(f"poisson:{load},span=3600"), *recommenders("threshold"), "--no-oracle",
+                           "--initial", initial, "--interval", "1h", *options))
+    return rows["threshold"]
+
+
+def test_the_first_request_of_a_replica_pays_the_cold_start(tmp_path):
+    """Once: the CPU that is used is that of all requests and of the cold start."""
+    used = [row["cpu_utilization"] * row["cpu_core_seconds"] for row in
+            (fixed_size(tmp_path, "rate=5,demand=10,p99=10", *more) for more in ([], ["--cold-cpu", "20s"]))]
+    assert used[1] - used[0] == pytest.approx(20)
+
+
+def test_crashes_lose_requests(tmp_path):
+    """A replica is up for ten seconds on average, and starts for two. Who comes in the first of the two waits for longer
+    than the goal."""
+    calm, crashing = (fixed_size(tmp_path, "rate=20,demand=1,p99=1", "--goal", "1s", *more)
+                      for more in ([], ["--crashes", "360"]))
+    assert calm["violation_ratio"] == 0
+    assert crashing["requests"] == calm["requests"]
+    assert crashing["violation_ratio"] == pytest.approx(1 / 12, rel=0.2)
+    stuck = fixed_size(tmp_path, "rate=20,demand=1000,p99=1000", "--crashes", "360", initial="50x1000m")
+    assert stuck["violation_ratio"] > 0.05, "who is in it is lost"
+
+
+def test_concurrency_makes_a_queue(tmp_path):
+    """One at a time, each 10 ms, at half of what that takes: M/D/1. Its waits exceed t services with a chance of
+    0.661 exp(-1.2564 t), by its roots: p99 is 43.4 ms. Without a bound they run side by side, on cores of their own."""
+    load = "rate=50,demand=10,p99=10"
+    beside, one = (fixed_size(tmp_path, load, *more) for more in ([], ["--concurrency", "1"]))
+    assert beside["p99_ms"] < 15
+    assert one["p99_ms"] == pytest.approx(43.4, rel=0.06)
+
+
+def test_what_replicas_are_like_is_said(tmp_path):
+    said = run("compare", *traces("poisson:rate=1,span=60"), *recommenders("threshold"), "--no-oracle", "--cold-cpu=400ms",
+               "--crashes=2", "--concurrency=10").stdout.decode()
+    assert ("resizes take 0.5s; their first request takes 0.4s more CPU; each crashes 2 times an hour; "
+            "at most 10 requests in one at once.") in said
+    refused = run("compare", *traces("poisson:rate=1,span=60"), "--concurrency=1.5")
+    assert refused.returncode == 2 and b"--concurrency: they are counts" in refused.stderr
+
+
 def test_an_mpa_is_tried_as_it_is_written(tmp_path):
     (tmp_path / "mpa.yaml").write_text(MANIFEST)
     rows = compare(tmp_path, *traces("poisson:rate=30,span=1800,demand=20,p99=60"), "--mpa", tmp_path / "mpa.yaml")
