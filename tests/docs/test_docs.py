@@ -188,6 +188,39 @@ def test_the_reference_has_every_field():
     assert not [path for path in leaves if not every[path].get("description")]
 
 
+# --- what the controller may do --------------------------------------------------------------------
+VERBS = {"get", "list", "watch", "create", "update", "patch", "delete"}
+
+
+def rights_told(page):
+    """Resource → verbs, of the table of rights: "create `leases`; get, update its own"."""
+    table, found = re.search(r"^\| right \|(\n?.)*", page, re.M)[0], {}
+    for row in table.splitlines()[2:]:
+        resources = []
+        for part in row.split("|")[1].split(";"):
+            resources = re.findall(r"`([^`]+)`", part) or resources
+            for resource in resources:
+                found.setdefault(resource, set()).update(VERBS & set(re.findall(r"[a-z]+", part.split("`")[0])))
+    return found
+
+
+def rights_given():
+    """The same, of the roles."""
+    found = {}
+    for role in yaml.safe_load_all((ROOT / "deploy/rbac.yaml").read_text()):
+        for rule in role.get("rules", []):
+            for resource in rule["resources"]:
+                found.setdefault(resource, set()).update(rule["verbs"])
+    return found
+
+
+def test_every_right_is_told():
+    page = (ROOT / "docs/security.md").read_text()
+    assert len(rights_given()) > 10 and rights_told(page) == rights_given()
+    for told, other in (("`tokenreviews`, ", ""), ("| patch `pods/resize`", "| patch, delete `pods/resize`")):
+        assert told in page and rights_told(page.replace(told, other)) != rights_given()
+
+
 def test_a_wrong_name_would_be_found():
     assert "--no-such-option" not in OPTIONS and "no-such-target" not in TARGETS
     assert not has_value(["metrics", "perPod"]) and has_value(["metrics", "perMpa"])
