@@ -108,6 +108,25 @@ def until(page, script):
         page.wait_for_timeout(20)
 
 
+class Work:
+    """What a page does in its main thread: milliseconds of the processor, not of the clock, so that it does not matter what else
+    the machine has to do. Painting comes on top of it."""
+
+    def __init__(self, page):
+        self.page, self.session = page, page.context.new_cdp_session(page)
+        self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def done(self):
+        values = {m["name"]: m["value"] for m in self.session.send("Performance.getMetrics")["metrics"]}
+        return 1000 * sum(values[part + "Duration"] for part in ("Script", "RecalcStyle", "Layout"))
+
+    def of(self, script):
+        """What comes of the script until the next frame is drawn, the script itself not counted."""
+        before = self.done()
+        self.page.evaluate("(" + script + ")(), new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        return self.done() - before
+
+
 def tour(page, mpa):
     """Through all views of an open page, wide and on a phone, light and dark: whatever is shown can be used by everyone. The
     MPA is looked for by words first."""
