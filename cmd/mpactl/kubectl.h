@@ -85,7 +85,17 @@ double view_goal_ms(const json_t *mpa); /* NaN: none */
 #define VIEW_AGE 16
 const char *view_age(const char *time, char text[VIEW_AGE]); /* "5m", as kubectl; "–" */
 
+/* One thing that happened, for history and explain: {time, source, what, message, count}. */
+json_t *view_happened(const char *time, const char *source, const char *what, const char *message,
+                      json_int_t count);
+json_t *view_happened_event(const json_t *event);
+json_t *view_happened_condition(const json_t *condition); /* "not Ready" */
+json_t *view_happened_decision(const json_t *decision);
+
 /* Objects as --output asks for: json, yaml or name. single: not as a list. */
 void view_print(const json_t *objects, const char *output, bool single);
+bool view_is_for_machines(
+    const char *output); /* not a table or words: --output=json and its like */
+void view_print_data(const json_t *data, const char *output); /* json or yaml */
 
 #endif

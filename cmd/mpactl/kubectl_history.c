@@ -5,46 +5,36 @@
 #include "kubectl.h"
 #include "mpactl.h"
 
-/* One thing that happened: {time, source, what, message, count}. */
-static void add(json_t *past, const char *time, const char *source, const char *what,
-                const char *message, json_int_t count)
+/* What has no time has not happened. */
+static void add(json_t *past, json_t *item)
 {
-    if (*time)
-        json_array_append_new(past,
-                              json_pack("{s:s,s:s,s:s,s:s,s:I}", "time", time, "source", source,
-                                        "what", what, "message", message, "count", count));
+    if (*view_text(item, "time"))
+        json_array_append_new(past, item);
+    else
+        json_decref(item);
 }
 
 static void add_events(json_t *past, const json_t *events)
 {
     size_t i;
     const json_t *event;
-    json_array_foreach (events, i, event) {
-        json_int_t count = json_integer_value(json_object_get(event, "count"));
-        add(past, view_event_time(event), "event", view_text(event, "reason"),
-            view_text(event, "message"), count > 1 ? count : 1);
-    }
+    json_array_foreach (events, i, event)
+        add(past, view_happened_event(event));
 }
 
 static void add_conditions(json_t *past, const json_t *mpa)
 {
     size_t i;
     const json_t *item;
-    json_array_foreach (json_path(mpa, "status", "conditions", NULL), i, item) {
-        bool is_true = strcmp(view_text(item, "status"), "True") == 0;
-        cleanup_free char *what = xasprintf("%s%s", is_true ? "" : "not ", view_text(item, "type"));
-        add(past, view_text(item, "lastTransitionTime"), "condition", what,
-            view_text(item, "message"), 1);
-    }
+    json_array_foreach (json_path(mpa, "status", "conditions", NULL), i, item)
+        add(past, view_happened_condition(item));
 }
 
 static void add_status(json_t *past, const json_t *mpa)
 {
-    const json_t *decision = json_path(mpa, "status", "lastDecision", NULL);
-    add(past, json_str(json_path(mpa, "metadata", "creationTimestamp", NULL)), "object", "Created",
-        "the MPA was created", 1);
-    add(past, view_text(decision, "time"), "decision", view_text(decision, "action"),
-        view_text(decision, "reason"), 1);
+    add(past, view_happened(json_str(json_path(mpa, "metadata", "creationTimestamp", NULL)),
+                            "object", "Created", "the MPA was created", 1));
+    add(past, view_happened_decision(json_path(mpa, "status", "lastDecision", NULL)));
 }
 
 static int by_time(const void *a, const void *b)
@@ -80,10 +70,8 @@ static void print_past(const json_t *past, const char *output)
 {
     size_t i;
     const json_t *item;
-    if (output && strcmp(output, "wide") != 0) {
-        cleanup_free char *text =
-            strcmp(output, "yaml") == 0 ? yaml_from_json(past) : json_dumps(past, JSON_INDENT(4));
-        printf("%s%s", text, strcmp(output, "json") == 0 ? "\n" : "");
+    if (view_is_for_machines(output)) {
+        view_print_data(past, output);
         return;
     }
     json_array_foreach (past, i, item) {

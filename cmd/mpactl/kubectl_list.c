@@ -84,7 +84,7 @@ int plugin_list(const struct plugin_options *o)
     struct cluster c;
     struct error err = {0};
     json_t *mpas = cluster_open(&c, o, &err) == 0 ? cluster_mpas(&c, o, &err) : NULL;
-    if (mpas && o->output && strcmp(o->output, "wide") != 0)
+    if (mpas && view_is_for_machines(o->output))
         view_print(mpas, o->output, o->names.count == 1);
     else if (json_array_size(mpas) > 0)
         print_table(mpas, o);

@@ -119,17 +119,12 @@ static void print_table(const json_t *mpas, const struct plugin_options *o)
     table_end(&t, "");
 }
 
-static bool is_for_machines(const struct plugin_options *o)
-{
-    return o->output && strcmp(o->output, "wide") != 0;
-}
-
 static int print_once(struct cluster *c, const struct plugin_options *o, struct error *err)
 {
     cleanup_json json_t *mpas = cluster_mpas(c, o, err);
     if (mpas == NULL)
         return -1;
-    if (is_for_machines(o))
+    if (view_is_for_machines(o->output))
         view_print(mpas, o->output, o->names.count == 1);
     else if (json_array_size(mpas) > 0)
         print_table(mpas, o);
@@ -269,7 +264,7 @@ int plugin_top(const struct plugin_options *o)
 {
     struct cluster c;
     struct error err = {0};
-    if (o->watch && is_for_machines(o)) {
+    if (o->watch && view_is_for_machines(o->output)) {
         mpactl_error("top: --watch shows a table: leave out --output=%s, or --watch", o->output);
         return EXIT_USAGE;
     }

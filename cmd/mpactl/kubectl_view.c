@@ -119,7 +119,49 @@ const char *view_age(const char *time, char text[VIEW_AGE])
     return text;
 }
 
+/* --- what happened --------------------------------------------------------------------------- */
+json_t *view_happened(const char *time, const char *source, const char *what, const char *message,
+                      json_int_t count)
+{
+    return json_pack("{s:s,s:s,s:s,s:s,s:I}", "time", time, "source", source, "what", what,
+                     "message", message, "count", count);
+}
+
+json_t *view_happened_event(const json_t *event)
+{
+    json_int_t count = json_integer_value(json_object_get(event, "count"));
+    return view_happened(view_event_time(event), "event", view_text(event, "reason"),
+                         view_text(event, "message"), count > 1 ? count : 1);
+}
+
+json_t *view_happened_condition(const json_t *condition)
+{
+    bool is_true = strcmp(view_text(condition, "status"), "True") == 0;
+    cleanup_free char *what =
+        xasprintf("%s%s", is_true ? "" : "not ", view_text(condition, "type"));
+    return view_happened(view_text(condition, "lastTransitionTime"), "condition", what,
+                         view_text(condition, "message"), 1);
+}
+
+json_t *view_happened_decision(const json_t *decision)
+{
+    return view_happened(view_text(decision, "time"), "decision", view_text(decision, "action"),
+                         view_text(decision, "reason"), 1);
+}
+
 /* --- for machines ---------------------------------------------------------------------------- */
+bool view_is_for_machines(const char *output)
+{
+    return output && strcmp(output, "wide") != 0;
+}
+
+void view_print_data(const json_t *data, const char *output)
+{
+    bool yaml = strcmp(output, "yaml") == 0;
+    cleanup_free char *text = yaml ? yaml_from_json(data) : json_dumps(data, JSON_INDENT(4));
+    printf("%s%s", text, yaml ? "" : "\n");
+}
+
 static json_t *without_managed_fields(const json_t *object)
 {
     json_t *copy = json_deep_copy(object);
@@ -158,9 +200,5 @@ void view_print(const json_t *objects, const char *output, bool single)
         return;
     }
     cleanup_json json_t *all = whole(objects, single);
-    cleanup_free char *text =
-        strcmp(output, "yaml") == 0 ? yaml_from_json(all) : json_dumps(all, JSON_INDENT(4));
-    fputs(text, stdout);
-    if (strcmp(output, "json") == 0)
-        putchar('\n');
+    view_print_data(all, output);
 }

@@ -122,6 +122,27 @@ def test_explain(server):
     assert text.index("cpu 200m → 400m") < text.index("replicas 1 → 2 (3 times)")
 
 
+@pytest.mark.parametrize("form, read", [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_explain_for_machines(server, form, read):
+    server.mpas["default", "web"]["status"]["conditions"].append(
+        {"type": "ResizePending", "status": "True", "reason": "Deferred", "message": "the node is full",
+         "lastTransitionTime": "2026-01-31T10:05:00Z"})
+    web, = read(run(server, "explain", "web", "-o", form, "--last=2"))
+    past = {(i["time"], i["source"], i["what"]): i for i in read(run(server, "history", "web", "-o", form))}
+    assert web["about"] == run(server, "explain", "web").splitlines()[0]
+    assert (web["namespace"], web["name"], web["replicas"]) == ("default", "web", 2)
+    assert web["containers"] == [{"name": "function", "cpu": "400m"}]
+    assert (web["latencyMs"], web["requestsPerSecond"]) == (118, 10)
+    assert [i["what"] for i in web["conditions"]] == ["ResizePending"]  # Ready is as it should be
+    assert len(web["events"]) == 2 and web["earlierEvents"] == 1
+    for item in (web["lastDecision"], *web["conditions"], *web["events"]):
+        assert item == past[item["time"], item["source"], item["what"]]
+    del server.mpas["default", "idle"]["status"]
+    both = read(run(server, "explain", "web", "idle", "-o", form))
+    assert [i["name"] for i in both] == ["web", "idle"]
+    assert both[1]["lastDecision"] is both[1]["latencyMs"] is both[1]["replicas"] is None and both[1]["containers"] == []
+
+
 def test_history_is_in_order_of_time(server):
     text = run(server, "history", "web")
     order = ["Created", "Ready", "cpu 100m", "cpu 200m", "replicas 1 → 2 (3 times)", "p99 of web over goal"]
@@ -193,6 +214,7 @@ def test_credentials_and_choices(server, tmp_path):
     (["pause"], 2, "--all"),
     (["top", "-w", "-o", "json"], 2, "leave out --output=json"),
     (["history", "web", "-o", "name"], 2, "json, yaml or wide"),
+    (["explain", "web", "-o", "name"], 2, "json, yaml or wide"),
     (["history", "web", "jobs"], 2, "more than one name"),
     (["simulate"], 2, "-f"),
     (["completion", "csh"], 2, "bash, zsh or fish"),
@@ -249,6 +271,7 @@ def test_completion_words(server):
     assert completed("explain", *at, "-n", "o") == (["other"], ":4")
     assert completed("top", "--sort-by", "r") == (["replicas", "rate"], ":4")
     assert completed("list", "-o", "") == (["wide", "json", "yaml", "name"], ":4")
+    assert completed("explain", "-o", "y") == (["yaml"], ":4")
     assert completed("top", "--w") == (["--watch"], ":4")
     assert completed("simulate", "-f", "") == ([], ":0")
     assert completed("completion", "") == (["bash", "zsh", "fish"], ":4")
