@@ -51,16 +51,6 @@ static int compare(const void *x, const void *y, void *arg)
     return of_a < of_b ? 1 : -1;
 }
 
-/* How many bytes of text fit into so many columns. */
-static int fit(const char *text, size_t columns)
-{
-    int bytes = 0;
-    for (; text[bytes]; bytes++)
-        if (((unsigned char)text[bytes] & 0xc0) != 0x80 && columns-- == 0)
-            break;
-    return bytes;
-}
-
 static void add_row(struct table *t, const json_t *mpa, const struct plugin_options *o,
                     size_t reason_width)
 {
@@ -84,7 +74,7 @@ static void add_row(struct table *t, const json_t *mpa, const struct plugin_opti
     table_cell(t, "%s", table_percent(view_latency_ms(mpa) / view_goal_ms(mpa), 0, a));
     table_cell(t, "%s", *ready ? ready : "–");
     table_cell(t, "%s", view_age(view_text(decision, "time"), age));
-    table_cell(t, "%.*s", fit(reason, reason_width), reason);
+    table_cell(t, "%.*s", table_fit(reason, reason_width), reason);
 }
 
 /* What is left of the terminal for the reason; all of it where there is no terminal. */
@@ -99,7 +89,12 @@ static size_t reason_width(const struct plugin_options *o)
     return size.ws_col > others + LEAST ? size.ws_col - others : LEAST;
 }
 
-static void print_table(const json_t *mpas, const struct plugin_options *o)
+/* What there is of a screen; 0: no end. */
+struct room {
+    size_t columns, rows;
+};
+
+static void print_table(const json_t *mpas, const struct plugin_options *o, struct room room)
 {
     static const char *const titles[] = {"NAMESPACE", "NAME",  "MODE",    "REPLICAS", "CPU",
                                          "CORES",     "USED",  "REQ/S",   "LATENCY",  "GOAL",
@@ -112,11 +107,17 @@ static void print_table(const json_t *mpas, const struct plugin_options *o)
     for (size_t i = 0; i < n; i++)
         sorted[i] = json_array_get(mpas, i);
     qsort_r(sorted, n, sizeof(*sorted), compare, (void *)(uintptr_t)o->sort_by);
+    size_t lines = n + !o->no_headers, shown = n;
+    if (room.rows && lines > room.rows) /* the last line says how many are left out */
+        shown = n - (lines - room.rows + 1);
     struct table t;
     table_begin(&t, align + !all, o->no_headers ? none : titles + !all);
-    for (size_t i = 0; i < n; i++)
+    t.room = room.columns;
+    for (size_t i = 0; i < shown; i++)
         add_row(&t, sorted[i], o, reason_width(o));
     table_end(&t, "");
+    if (shown < n)
+        printf("… %zu more\n", n - shown);
 }
 
 static int print_once(struct cluster *c, const struct plugin_options *o, struct error *err)
@@ -127,7 +128,7 @@ static int print_once(struct cluster *c, const struct plugin_options *o, struct 
     if (view_is_for_machines(o->output))
         view_print(mpas, o->output, o->names.count == 1);
     else if (json_array_size(mpas) > 0)
-        print_table(mpas, o);
+        print_table(mpas, o, (struct room){0});
     else
         fprintf(stderr, "No " API_KIND " in %s%s.\n", c->namespace_ ? "namespace " : "",
                 c->namespace_ ? c->namespace_ : "any namespace");
@@ -194,8 +195,20 @@ static void on_state(void *arg, const struct error *err)
     live->changed = true;
 }
 
+/* A line that went on below would push the first one out of sight; so would one more line. */
+static struct room room_of(const struct live *live)
+{
+    enum { LEAST_ROWS = 3, AROUND = 2 }; /* the heading, and where the cursor ends */
+    struct winsize size = {0};
+    if (!live->terminal || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return (struct room){0};
+    size_t rows = size.ws_row < LEAST_ROWS + AROUND ? LEAST_ROWS : size.ws_row - AROUND;
+    return (struct room){size.ws_col, size.ws_row ? rows : 0};
+}
+
 static void draw(struct live *live)
 {
+    struct room room = room_of(live);
     char now[RFC3339_SIZE];
     cleanup_json json_t *mpas = json_array();
     void *value;
@@ -204,10 +217,12 @@ static void draw(struct live *live)
     time_format(clock_wall_ms(), now);
     if (live->terminal)
         fputs("\033[H\033[2J", stdout);
-    printf("%s  %zu MPA(s) in %s%s%s\n", now, json_array_size(mpas),
-           live->cluster->namespace_ ? live->cluster->namespace_ : "all namespaces",
-           *live->trouble ? "; out of touch: " : "", live->trouble);
-    print_table(mpas, live->options);
+    cleanup_free char *heading =
+        xasprintf("%s  %zu MPA(s) in %s%s%s", now, json_array_size(mpas),
+                  live->cluster->namespace_ ? live->cluster->namespace_ : "all namespaces",
+                  *live->trouble ? "; out of touch: " : "", live->trouble);
+    printf("%.*s\n", table_fit(heading, room.columns ? room.columns : SIZE_MAX), heading);
+    print_table(mpas, live->options, room);
     if (!live->terminal)
         putchar('\n');
     fflush(stdout);

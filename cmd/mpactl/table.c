@@ -38,6 +38,15 @@ static size_t width_of(const char *text)
     return n;
 }
 
+int table_fit(const char *text, size_t columns)
+{
+    int bytes = 0;
+    for (; text[bytes]; bytes++)
+        if (((unsigned char)text[bytes] & 0xc0) != 0x80 && columns-- == 0)
+            break;
+    return bytes;
+}
+
 static size_t column_width(const struct table *t, size_t column)
 {
     size_t widest = 0;
@@ -48,24 +57,41 @@ static size_t column_width(const struct table *t, size_t column)
     return widest;
 }
 
-static void print_cell(const char *text, char align, size_t width, bool last)
+static void put(const char *text, size_t *room)
 {
-    int pad = (int)(width - width_of(text));
+    size_t width = width_of(text);
+    printf("%.*s", table_fit(text, *room), text);
+    *room -= width < *room ? width : *room;
+}
+
+static void put_spaces(size_t n, size_t *room)
+{
+    size_t fitting = n < *room ? n : *room;
+    printf("%*s", (int)fitting, "");
+    *room -= fitting;
+}
+
+static void print_cell(const char *text, char align, size_t width, bool last, size_t *room)
+{
+    size_t pad = width - width_of(text);
     if (align == 'r')
-        printf("%*s%s", pad, "", text);
-    else
-        printf("%s%*s", text, last ? 0 : pad, "");
-    fputs(last ? "\n" : GAP, stdout);
+        put_spaces(pad, room);
+    put(text, room);
+    if (align != 'r' && !last)
+        put_spaces(pad, room);
+    if (!last)
+        put(GAP, room);
 }
 
 /* No spaces at the end of a line: empty cells there are as if they were not. */
 static void print_row(const struct table *t, char *const *cells, const size_t *widths)
 {
-    size_t last = t->column_count - 1;
+    size_t last = t->column_count - 1, room = t->room ? t->room : SIZE_MAX;
     while (last > 0 && cells[last][0] == '\0')
         last--;
     for (size_t c = 0; c <= last; c++)
-        print_cell(cells[c], t->align[c], widths[c], c == last);
+        print_cell(cells[c], t->align[c], widths[c], c == last, &room);
+    putchar('\n');
 }
 
 void table_end(struct table *t, const char *indent)

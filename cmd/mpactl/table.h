@@ -9,12 +9,15 @@ struct table {
     const char *align; /* 'l' or 'r' for each column */
     char **cells;      /* row by row */
     size_t cell_count, cap;
+    size_t room; /* columns of a line, which is cut there; 0: any number */
 };
 
 /* The columns' titles, NULL-terminated, make the first row. */
 void table_begin(struct table *t, const char *align, const char *const *titles);
 /* The next cell of the row; rows end by themselves. */
 void table_cell(struct table *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* How many bytes of text fit into so many columns. */
+int table_fit(const char *text, size_t columns);
 /* Prints every line after `indent` to stdout, and forgets all. */
 void table_end(struct table *t, const char *indent);
 

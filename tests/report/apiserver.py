@@ -75,6 +75,7 @@ class Server:
     def announce(self, mpa):
         with self.changed:
             self.mpas[mpa["metadata"]["namespace"], mpa["metadata"]["name"]] = mpa
+            mpa["metadata"]["resourceVersion"] = str(10 + len(self.news))
             self.news.append({"type": "MODIFIED", "object": mpa})
             self.changed.notify_all()
 

@@ -1,11 +1,17 @@
 """kubectl mpa against a small API server: what it prints, what it writes, and what it says when it cannot.
 tests/e2e/test_kubectl.py asks a real one."""
+import fcntl
 import json
 import os
 import pathlib
+import pty
+import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -105,6 +111,58 @@ def test_top_follows_changes(server, tmp_path):
         said = process.communicate(timeout=20)[1]
     assert process.returncode == 0, said
     assert "\033" not in out.read_text()  # a file is no terminal
+
+
+class Terminal:
+    """A program in a terminal of so many columns and rows, and the screens that it has drawn."""
+    CLEAR = "\033[H\033[2J"
+
+    def __init__(self, argv, columns, rows):
+        self.mine, theirs = pty.openpty()
+        self.resize(columns, rows)
+        self.process = subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, start_new_session=True)
+        os.close(theirs)
+        self.text = ""
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.mine, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def screens(self):
+        """Those that are whole, each as its lines."""
+        while select.select([self.mine], [], [], 0)[0]:
+            self.text += os.read(self.mine, 65536).decode(errors="replace")
+        first, *drawn = self.text.split(self.CLEAR)
+        assert first == "", "nothing but screens"
+        return [screen.replace("\r\n", "\n").split("\n") for screen in drawn[:-1]]
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        said = self.process.communicate(timeout=60)[1]
+        os.close(self.mine)
+        assert self.process.returncode == 0, said
+
+
+@pytest.mark.parametrize("columns, rows", [(80, 24), (60, 6), (158, 40)])
+def test_top_live_keeps_within_the_screen(server, columns, rows):
+    """A line that is too long, or one too many, would move all others."""
+    server.mpas["default", "web"]["status"]["lastDecision"]["reason"] = "p99 over goal → " * 20
+    for i in range(6):
+        server.mpas["default", f"more-{i}"] = mpa(f"more-{i}")
+    terminal = Terminal([PLUGIN, "top", "-w", "--interval=250ms", "-s", server.url], columns, rows)
+    try:
+        wait(terminal.screens, 60)
+        server.announce(mpa("idle", replicas=7, rate=0.2))
+        wait(lambda: any(re.search(r"^idle +Auto +7 ", line) for line in terminal.screens()[-1]), 60)
+        for screen in terminal.screens():
+            *lines, end = screen
+            assert end == "" and len(lines) < rows and max(map(len, lines)) <= columns
+            assert lines[0].endswith("9 MPA(s) in default") and lines[1].startswith("NAME") and lines[2].startswith("idle")
+            assert len(lines) == min(11, rows - 1)
+            assert rows > 11 or lines[-1] == f"… {9 - (rows - 4)} more"
+        terminal.resize(40, rows)
+        wait(lambda: max(map(len, terminal.screens()[-1])) == 40, 60)
+    finally:
+        terminal.end()
 
 
 def wait(probe, timeout=20):
