@@ -7,7 +7,6 @@ import pathlib
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -352,12 +351,52 @@ def test_completion_in_bash(server):
     assert done.stdout == "web\nresume\n" and done.stderr == ""
 
 
-@pytest.mark.parametrize("shell, check", [("zsh", ["zsh", "-n"]), ("fish", ["fish", "--no-execute"])])
-def test_completion_scripts_are_well_formed(shell, check, tmp_path):
-    text = subprocess.run([PLUGIN, "completion", shell], capture_output=True, text=True, check=True).stdout
-    assert "__complete" in text
-    if not shutil.which(shell):
-        pytest.skip(f"no {shell} here")
-    path = tmp_path / "script"
-    path.write_text(text)
-    assert subprocess.run([*check, path], check=False).returncode == 0
+@pytest.fixture
+def shell_env(tmp_path):
+    return dict(os.environ, PATH=f"{PLUGIN.parent}:{os.environ['PATH']}", HOME=str(tmp_path), TERM="dumb", LC_ALL="C.UTF-8")
+
+
+def script_of(shell, tmp_path):
+    path = tmp_path / f"script.{shell}"
+    path.write_text(subprocess.run([PLUGIN, "completion", shell], capture_output=True, text=True, check=True).stdout)
+    return path
+
+
+def test_completion_in_fish(server, shell_env, tmp_path):
+    def offered(line):
+        done = subprocess.run(["fish", "--no-config", "-c", f"source {script_of('fish', tmp_path)}; complete -C '{line}'"],
+                              env=shell_env, capture_output=True, text=True, check=True, timeout=120)
+        assert done.stderr == ""
+        return [word.split("\t")[0] for word in done.stdout.splitlines()]
+
+    assert offered(f"kubectl-mpa explain -s {server.url} w") == ["web"]
+    assert offered("kubectl-mpa re") == ["resume"]
+    (tmp_path / "here.yaml").write_text("")
+    assert f"{tmp_path}/here.yaml" in offered(f"kubectl-mpa simulate -f {tmp_path}/he")
+
+
+def test_completion_in_zsh(server, shell_env, tmp_path):
+    """In a terminal, as zsh completes nowhere else: Tab, and then the whole line is printed instead of run."""
+    mine, theirs = pty.openpty()
+    process = subprocess.Popen(["zsh", "-f", "-i"], env=shell_env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    os.close(theirs)
+    told = ""
+
+    def type_in(keys, *, until):
+        nonlocal told
+        os.write(mine, keys.encode())
+        told, end = "", time.monotonic() + 120
+        while not re.search(until, told, re.M):
+            assert time.monotonic() < end, told
+            if select.select([mine], [], [], 0.2)[0]:
+                told += os.read(mine, 65536).decode(errors="replace").replace("\r", "")
+
+    try:
+        begin = f"autoload -Uz compinit && compinit -u -D && source {script_of('zsh', tmp_path)} && print rea''dy"
+        type_in(f"{begin}\n", until="^ready$")
+        for begun, whole in ((f"explain -s {server.url} w", f"explain -s {server.url} web"), ("re", "resume")):
+            type_in(f"kubectl-mpa {begun}\t\x01print -r -- \n", until=f"^kubectl-mpa {re.escape(whole)}$")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(mine)
