@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import alike
 from conftest import ROWS, axe, column, names, tour
+from fake import Fake
 from test_look import shoot
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "alerts"))
@@ -121,7 +123,8 @@ def test_a_policy_is_looked_for(run, visit):
 
 def test_what_was_found(run, visit, policy):
     """A search that is short may find nothing better: then the general policy decides, and the page names it."""
-    page = sign_in(visit, run(AT_ONCE), "#/learning")
+    controller = run(AT_ONCE)
+    page = sign_in(visit, controller, "#/learning")
     found = page.locator(ROWS).get_by_text(re.compile("^(Own policy|General policy)$"))
     found.wait_for(timeout=120000)
     own = found.inner_text() == "Own policy"
@@ -132,5 +135,8 @@ def test_what_was_found(run, visit, policy):
     page.locator(".marks li.policy", has_text="PolicyFound" if own else "PolicyKept").wait_for(timeout=60000)
     page.locator(".tile", has_text="Decided by").get_by_text("ppo", exact=True).wait_for(timeout=60000)
     assert sha in page.locator("section", has=page.locator("#learning")).inner_text()
+    told = alike.answers(lambda path: json.loads(ask(controller, f"api/v1/{path}", "reader")[1]), ["shop/web"])
+    assert alike.values(told["detail"], "state") and alike.values(told["timeline"], "kind") >= {"policy"}
+    alike.check(Fake(12), told)
     shoot(page, "controller-mpa")
     tour(page, "shop/web")

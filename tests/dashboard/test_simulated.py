@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import alike
 from conftest import OUT, ROWS, axe, column, names, tour, until
-from fake import PAGE, policy_of
+from fake import PAGE, Fake, policy_of
 from test_look import shoot
 
 FUNCTIONS = ["checkout", "report", "thumbnail", "web"]
@@ -103,6 +104,13 @@ def test_what_it_serves_is_what_it_says(controller, visit):
     assert column(page, "recommender") == [r["recommender"] for r in sorted(rows, key=lambda r: r["name"])]
     timeline = answers(controller + f"api/v1/mpas/{names(page)[0]}/timeline")
     assert len({len(c) for c in timeline["points"].values()}) == 1 and len(timeline["points"]["time"]) > 5
+
+
+def test_the_fake_tells_the_same(controller):
+    def told():
+        return alike.answers(lambda path: answers(f"{controller}api/v1/{path}"), names_of(controller))
+    until_some(lambda: "decision" in alike.values(told()["timeline"], "kind"))
+    alike.check(Fake(12), told())
 
 
 def test_every_view_wide_and_narrow_light_and_dark(controller, visit):

@@ -96,6 +96,7 @@ def test_time_shown(fake, detail):
     detail.mouse.move(box["x"] + 100, box["y"] + 30)
     detail.mouse.down()
     detail.mouse.move(box["x"] + 300, box["y"] + 30, steps=4)
+    detail.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # plots follow the mouse once a frame
     detail.mouse.up()
     assert axis() == "", "what was dragged over"
     detail.locator(".u-over").nth(1).dblclick()

@@ -57,5 +57,5 @@ export const HEALTH = {
 export const healthOf = row => HEALTH[row.health] ? row.health : "unknown";
 
 export const LEARNING = {
-  bootstrapping: "Bootstrapping", learning: "Learning", retraining: "Retraining", own: "Own policy", general: "General policy", held: "Held back",
+  bootstrapping: "Bootstrapping", learning: "Learning", retraining: "Retraining", own: "Own policy", general: "General policy",
 };
