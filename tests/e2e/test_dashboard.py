@@ -2,6 +2,7 @@
 import contextlib
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -214,6 +215,16 @@ def test_what_it_tells(namespace, readers):
         stream.close()
 
 
+def given_up(connection):
+    """Whether the server has refused what was sent, or closed."""
+    connection.settimeout(30)
+    try:
+        answer = connection.recv(4096)
+    except ConnectionResetError:
+        return True
+    return not answer or re.match(rb"HTTP/1\.[01] [45]\d\d ", answer)
+
+
 @pytest.mark.usefixtures("real_pods")
 def test_nobody_can_hold_it_up(namespace, readers):
     """Slow, silent, malformed and too many: decisions go on, and the next one who asks is answered."""
@@ -243,5 +254,6 @@ def test_nobody_can_hold_it_up(namespace, readers):
         wait("the new one has all rows", lambda: last.rows("primes"), 10)
         for stream in (*streams[1:], last):
             stream.close()
-        for connection in held:
+        for connection in held:  # ten seconds are given to a request
+            assert given_up(connection)
             connection.close()

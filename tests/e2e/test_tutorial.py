@@ -1,4 +1,5 @@
-"""docs/tutorial.md, command by command in one shell, with the output that it promises."""
+"""docs/tutorial.md, command by command in one shell, with the output that it promises; but not the last, as the cluster is that
+of all tests."""
 import os
 import re
 import signal
@@ -13,8 +14,7 @@ pytestmark = pytest.mark.usefixtures("real_pods")
 PAGE = (ROOT / "docs/tutorial.md").read_text()
 END = "::end of output::"
 COMMAND_S = 200
-# The cluster is that of all tests: tests/run starts and ends it.
-CLUSTERS_LIFE = re.compile(r"^make -s .*\bcluster-(up|down)$")
+LAST = "make -s cluster-down"
 
 
 def blocks():
@@ -84,9 +84,8 @@ def shell():
 def test_the_page_does_what_it_says(shell):
     commands = blocks()
     assert len(commands) > 20 and sum(1 for _, lines in commands if lines) > 12
+    assert commands[0][0].endswith(" cluster-up") and commands.pop() == [LAST, []]
     for command, lines in commands:
-        if CLUSTERS_LIFE.match(command):
-            continue
         code, told = shell.run(command)
         assert code == 0, f"$ {command}\nexit {code}\n{told}"
         assert promised(lines).search(told), f"$ {command}\n{told}\nis not what the page promises:\n" + "\n".join(lines)
