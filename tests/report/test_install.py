@@ -94,6 +94,13 @@ def test_krew_archive_holds_what_its_manifest_says(tmp_path):
     assert run(tmp_path / "out/kubectl-mpa", "version").startswith("kubectl-mpa ")
     assert (tmp_path / "out/LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert "@" not in (tmp_path / "a/mpa.yaml").read_text()
+    linked = tmp_path / ".krew/bin"  # as krew does with the one program that a plugin has
+    linked.mkdir(parents=True)
+    (linked / platform["bin"]).symlink_to(tmp_path / "out/kubectl-mpa")
+    command, = re.findall(r"ln -s .*", platform.get("caveats") or spec["caveats"])
+    run("env", "-u", "KREW_ROOT", f"HOME={tmp_path}", "sh", "-c", command)
+    assert run(linked / "kubectl_complete-mpa", "expl").splitlines()[-1] == ":4"
+    assert command in (ROOT / "docs/kubectl-mpa.md").read_text()
 
 
 def test_install(tmp_path):
