@@ -63,6 +63,40 @@ def test_decisions_and_their_reasons(fake, detail):
     assert marks[-1]["text"] in tip.inner_text(), "the list shows where it was"
 
 
+def test_kinds_of_events(fake, detail):
+    kinds = {"decision": "Decision", "policy": "Policy", "fallback": "Fallback", "trouble": "Trouble"}
+    for kind in kinds:
+        fake.decide("shop/cart", {"kind": kind, "title": f"one of {kind}", "text": "why", "recommender": "threshold", "applied": True,
+                                  "fromReplicas": None, "toReplicas": None, "fromCpuMilli": None, "toCpuMilli": None})
+    detail.locator(".marks li", has_text="one of trouble").wait_for()
+    chosen, marks = detail.get_by_label("Kind of event"), fake.past("shop/cart")[1]
+    assert chosen.locator("option").all_inner_texts() == ["All events", *kinds.values()]
+    for kind in kinds:
+        chosen.select_option(kind)
+        shown = [m["text"] for m in reversed(marks) if m["kind"] == kind][:50]
+        assert [p.inner_text() for p in detail.locator(".marks li p").all()] == shown
+        assert detail.locator(f".marks li:not(.{kind})").count() == 0
+    chosen.select_option("")
+    assert detail.locator(".marks li").count() == min(50, len(marks))
+
+
+def test_older_events_are_shown_when_asked_for(fake, visit):
+    marks = [m for m in fake.past("shop/cart")[1]]
+    for i in range(130 - len(marks)):
+        marks.insert(0, {**marks[0], "time": marks[0]["time"] - 1000, "text": f"older {i}"})
+    fake.past("shop/cart")[1][:] = marks
+    page = visit.open(fake.server.url, "#/mpa/shop/cart", wait=".u-over")
+    shown, more = page.locator(".marks li"), page.get_by_role("button", name="Show older ones")
+    for count in (50, 100):
+        assert shown.count() == count and more.inner_text() == f"Show older ones ({130 - count})"
+        more.click()
+    assert shown.count() == 130 and more.is_hidden()
+    assert marks[0]["text"] in shown.last.inner_text()
+    page.get_by_label("Kind of event").select_option("trouble")
+    page.get_by_text("There is no such event.").wait_for()
+    assert shown.count() == 0
+
+
 def test_one_line_is_read_off_in_all_plots(fake, detail):
     points = fake.past("shop/cart")[0]
     before = values(detail)
