@@ -110,15 +110,17 @@ def until(page, script):
 
 class Work:
     """What a page does in its main thread: milliseconds of the processor, not of the clock, so that it does not matter what else
-    the machine has to do. Painting comes on top of it."""
+    the machine has to do. Of frames that is script, style and layout; with `every` all there is, painting and what reads a stream
+    too."""
 
-    def __init__(self, page):
+    def __init__(self, page, every=False):
         self.page, self.session = page, page.context.new_cdp_session(page)
+        self.parts = ("Task",) if every else ("Script", "RecalcStyle", "Layout")
         self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def done(self):
         values = {m["name"]: m["value"] for m in self.session.send("Performance.getMetrics")["metrics"]}
-        return 1000 * sum(values[part + "Duration"] for part in ("Script", "RecalcStyle", "Layout"))
+        return 1000 * sum(values[part + "Duration"] for part in self.parts)
 
     def of(self, script):
         """What comes of the script until the next frame is drawn, the script itself not counted."""

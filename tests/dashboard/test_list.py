@@ -1,5 +1,7 @@
 """The list of MPAs: found, filtered, sorted, by mouse and keyboard, and it follows what happens."""
 import re
+import threading
+import time
 
 import pytest
 
@@ -242,6 +244,64 @@ class TestTenThousand:
             terms *= 2
         page.evaluate(f"document.querySelector('.grid').addEventListener('scroll', () => toil({terms}))")
         assert not is_smooth(*scroll(page, 20))
+
+    def change_all(self, latency):
+        for row in self.fake.rows.values():
+            row["latencyMs"] = latency
+        self.fake.news(*self.fake.rows)
+
+    def test_news_of_every_row_leave_it_time(self, page, capsys):
+        """They may come each second: what they cost is the work until they are drawn. By the latency all rows are alike,
+        so that the names decide; by the name they stay where they are."""
+        work, took = Work(page, every=True), {}
+        for column in ("latency", "name"):
+            page.locator(f".grid-head .{column} button").click()
+            costs = []
+            for turn in range(3):
+                latency = (1010 if column == "latency" else 2010) + 10 * turn
+                before = work.done()
+                self.change_all(latency)
+                page.locator(ROWS).first.get_by_text(f"{latency / 1000:.2f} s").wait_for()
+                costs.append(work.done() - before)
+            took[column] = min(costs)
+        with capsys.disabled():
+            print(f"\nnews of 10,000 MPAs: {took['name']:.0f} ms of work, sorted by latency {took['latency']:.0f} ms")
+        assert max(took.values()) < 250
+
+    def test_it_is_used_while_every_row_changes(self, page):
+        ends, sent = threading.Event(), []
+
+        def go_on():
+            while not ends.is_set():
+                self.change_all(1010 + 10 * (len(sent) % 8))
+                sent.append(time.monotonic())
+                ends.wait(1)
+        writer = threading.Thread(target=go_on)
+        writer.start()
+        try:
+            until(page, "[...document.querySelectorAll('.grid-space .latency')].some(c => c.innerText.startsWith('1.0'))")
+            page.locator("#search").focus()
+            page.keyboard.type("video-83")
+            assert page.locator("#search").input_value() == "video-83"
+            assert set(names(page)) == {k for k in self.fake.rows if "video-83" in k}
+            page.keyboard.press("Escape")
+            order, seen = sorted(self.fake.rows), len(sent)
+            page.locator(".grid").hover()
+            for _ in range(20):
+                page.mouse.wheel(0, 2400)
+            until(page, "document.querySelector('.grid').scrollTop === 48000")
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert order[1000] in names(page), "news leave the place where one is"
+            page.locator(".grid").focus()
+            page.keyboard.press("End")
+            assert page.locator(".grid-row.active .name a").inner_text().replace(" / ", "/") == order[-1]
+            end = time.monotonic() + 60
+            while len(sent) < seen + 3 and time.monotonic() < end:
+                page.wait_for_timeout(100)
+            assert page.locator(".grid-row.active .name a").inner_text().replace(" / ", "/") == order[-1]
+        finally:
+            ends.set()
+            writer.join()
 
     def test_keys_reach_the_end(self, page):
         page.locator(".grid").focus()
