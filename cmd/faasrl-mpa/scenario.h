@@ -11,6 +11,7 @@ struct scenario {
     struct trace traces[SCENARIO_MAX];
     json_t *manifests;
     size_t count;
+    size_t managed; /* the first so many are in mode Auto, the others are only watched */
     struct cluster_node nodes[3];
 };
 

@@ -122,7 +122,14 @@ static bool is_over(const char *latency, const char *goal)
            duration_parse(goal, &goal_us, NULL) == 0 && latency_us > goal_us;
 }
 
-static void print_row(struct screen *s, const json_t *mpa, double now_s)
+static double age_s(const json_t *mpa)
+{
+    int64_t created_ms = 0;
+    time_parse(json_str(json_path(mpa, "metadata", "creationTimestamp", NULL)), &created_ms);
+    return (double)(clock_wall_ms() - created_ms) / 1000;
+}
+
+static void print_row(struct screen *s, const json_t *mpa)
 {
     const json_t *spec = json_object_get(mpa, "spec"), *status = json_object_get(mpa, "status");
     const json_t *containers =
@@ -142,17 +149,19 @@ static void print_row(struct screen *s, const json_t *mpa, double now_s)
            json_str(json_object_get(recommender, "name")), replicas,
            json_str(json_path(json_array_get(containers, 0), "target", "cpu", NULL)),
            style(s, over ? RED : ""), cell(latency), style(s, over ? PLAIN : ""), goal,
-           ready_of(status), print_age(now_s, age));
+           ready_of(status), print_age(age_s(mpa), age));
     print_reason(s, json_str(json_path(status, "lastDecision", "reason", NULL)));
 }
 
 void screen_status(struct screen *s, size_t function, const json_t *mpa, double now_s)
 {
     const char *action = json_str(json_path(mpa, "status", "lastDecision", "action", NULL));
+    const char *mode = json_str(json_path(mpa, "spec", "policy", "updateMode", NULL));
     if (now_s - s->row_s[function] < s->row_gap_s || strcmp(action, "None") == 0)
         return;
-    s->row_s[function] = now_s;
-    print_row(s, mpa, now_s);
+    /* In mode Off the same is said again and again, as it is not done. */
+    s->row_s[function] = strcmp(mode, "Off") == 0 ? (double)INFINITY : now_s;
+    print_row(s, mpa);
 }
 
 /* What was done stands in the rows; what is wrong is told at once. */

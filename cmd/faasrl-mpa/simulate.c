@@ -103,9 +103,21 @@ static void compare_all(struct simulation *s, struct comparison *c)
         uv_run(&s->loop, UV_RUN_DEFAULT);
 }
 
+/* What would have been done; nothing was. */
+static void tell_watched(const struct simulation *s)
+{
+    for (size_t i = s->scenario.managed; i < s->scenario.count; i++) {
+        const json_t *mpa = embed_mpa(s->embed, i);
+        const char *would = json_str(json_path(mpa, "status", "whatIf", "message", NULL));
+        if (*would)
+            printf("\n%s is in mode Off, so nothing of it was changed.\n%s\n",
+                   json_str(json_path(mpa, "metadata", "name", NULL)), would);
+    }
+}
+
 static int summarize(struct simulation *s, struct error *err)
 {
-    size_t count = s->scenario.count;
+    size_t count = s->scenario.managed;
     struct comparison c = {.embed = s->embed};
     struct trial_result own[SCENARIO_MAX];
     const char *names[SCENARIO_MAX];
@@ -131,6 +143,7 @@ static int summarize(struct simulation *s, struct error *err)
         results[i + 1] = (struct screen_results){peers[i], c.results[i]};
     }
     screen_summary(s->screen, names, count, results, ARRAY_LEN(results));
+    tell_watched(s);
     return 0;
 }
 

@@ -60,7 +60,8 @@ static int set_function(struct embed *e, size_t index, struct error *err)
 {
     const struct embed_function *given = &e->options.functions[index];
     struct function *f = &e->functions[index];
-    f->object = admit(given->mpa, index, e->options.start_ms);
+    f->joins_s = given->joins_s;
+    f->object = admit(given->mpa, index, e->options.start_ms + llround(f->joins_s * 1000));
     if (api_parse(f->object, &f->mpa, err) < 0)
         return -1;
     const struct api_spec *spec = &f->mpa.spec;
@@ -103,6 +104,18 @@ static void set_clocks(const struct embed *e)
     clock_set(MONO_MS + now_ms, e->options.start_ms + now_ms);
 }
 
+/* The controller hears of MPAs that are there by now. */
+static void join(struct embed *e)
+{
+    for (size_t i = 0; i < e->function_count; i++) {
+        struct function *f = &e->functions[i];
+        if (f->joined || f->joins_s > cluster_now_s(e->cluster))
+            continue;
+        f->joined = true;
+        controller_mpa(e->controller, f->object, false);
+    }
+}
+
 static int start_controller(struct embed *e, struct error *err)
 {
     struct world world = embed_world(e);
@@ -113,8 +126,7 @@ static int start_controller(struct embed *e, struct error *err)
     if (e->observe == NULL)
         return -1;
     e->controller = controller_new_on(&world, e->observe, &options);
-    for (size_t i = 0; i < e->function_count; i++)
-        controller_mpa(e->controller, e->functions[i].object, false);
+    join(e);
     return 0;
 }
 
@@ -180,6 +192,7 @@ void embed_step(struct embed *e)
     e->slot = e->steps % e->slots;
     cluster_run(e->cluster, (double)e->steps * e->interval_s);
     set_clocks(e);
+    join(e);
     facts_take(e);
     if (e->steps >= e->slots)
         controller_pass(e->controller);

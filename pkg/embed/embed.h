@@ -16,6 +16,7 @@ struct embed_function {
     const json_t *mpa;                     /* a manifest; its target is the function */
     double request_milli, limit_milli;     /* to begin with; limit 0: none */
     int replicas;                          /* likewise */
+    double joins_s; /* when its MPA is created; until then nobody scales it */
 };
 
 struct embed_options {

@@ -31,6 +31,7 @@ struct latency_growth { /* requests within each bound, in an interval */
 struct function {
     struct api_mpa mpa; /* as it was given */
     json_t *object;     /* as the API server has it */
+    bool joined;        /* the API server has it by now */
     bool changed;       /* the controller has yet to be told */
     bool acted;         /* in this pass */
     const struct trace_function *workload;
@@ -40,7 +41,7 @@ struct function {
     struct pod **pods;
     size_t pod_count;
     struct latency_growth *latency; /* of the window's intervals, in turn */
-    double resized_s;               /* when a size was last asked for */
+    double joins_s, resized_s;      /* when its MPA is created; when a size was last asked for */
     struct cluster_latency all;     /* of the whole run */
     struct cluster_stats total;     /* likewise; only what results need */
     uint64_t actions;

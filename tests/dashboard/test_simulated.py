@@ -1,5 +1,6 @@
 """The dashboard as the controller itself serves it, on its simulated cluster. DASHBOARD_IMAGES names where the pictures of the
 documentation go, else they go to build/dashboard."""
+import contextlib
 import io
 import json
 import os
@@ -19,7 +20,8 @@ from conftest import OUT, ROWS, axe, column, names, tour, until
 from fake import PAGE, Fake, policy_of
 from test_look import shoot
 
-FUNCTIONS = ["checkout", "report", "thumbnail", "web"]
+FUNCTIONS = ["checkout", "report", "search", "thumbnail", "web"]
+WATCHED = "search"  # in mode Off, and its MPA comes after four hours
 
 
 def answers(url):
@@ -42,22 +44,43 @@ def until_some(find, seconds=60):
     return found
 
 
-@pytest.fixture(scope="module")
-def controller():
-    """Two simulated days, some minutes of which pass in a second; its address."""
+@contextlib.contextmanager
+def simulation(speed):
+    """Two simulated days of `speed` seconds in one; its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     program = os.environ.get("CONTROLLER", "build/faasrl-mpa")
-    process = subprocess.Popen([program, "--simulate", "--simulate-duration=48h", "--simulate-speed=600", f"--listen=127.0.0.1:{port}"],
+    process = subprocess.Popen([program, "--simulate", "--simulate-duration=48h", f"--simulate-speed={speed}", f"--listen=127.0.0.1:{port}"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     url, end = f"http://127.0.0.1:{port}/", time.monotonic() + 60
     while not (answers(url + "api/v1/mpas") or {}).get("items") and time.monotonic() < end:
         assert process.poll() is None, process.stderr.read().decode()
         time.sleep(0.1)
-    yield url
-    process.terminate()
-    process.wait(timeout=30)
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def controller():
+    """With all of its MPAs."""
+    with simulation(600) as url:
+        until_some(lambda: len(names_of(url)) == len(FUNCTIONS), 120)
+        yield url
+
+
+def test_an_mpa_comes_while_the_page_is_open(visit):
+    with simulation(200) as url:
+        page = visit.open(url, wait=ROWS)
+        assert [n.split("/")[1] for n in names(page)] == [f for f in FUNCTIONS if f != WATCHED]
+        assert page.locator(".count").inner_text() == "4 autoscalers"
+        page.locator(ROWS, has_text=WATCHED).wait_for(timeout=180000)
+        assert [n.split("/")[1] for n in names(page)] == FUNCTIONS
+        assert page.locator(".count").inner_text() == "5 autoscalers"
+        page.close()  # before its controller goes
 
 
 def test_the_page_comes_with_its_policy(controller):
@@ -95,6 +118,28 @@ def test_one_mpa_over_time(controller, visit):
     assert axe(page) == []
 
 
+def test_what_mode_auto_would_have_done(controller, visit):
+    what = until_some(lambda: answers(f"{controller}api/v1/mpas/default/{WATCHED}")["whatIf"])
+    assert what["coreHours"] >= 0 and what["since"] > 0
+    page = visit.open(controller, f"#/mpa/default/{WATCHED}", wait=".u-over")
+    box = page.locator("section", has=page.locator("#what-if"))
+    box.get_by_text("Auto would have reserved").wait_for()
+    text = box.inner_text()
+    assert re.search(r"Auto would set \d+ × \d+m; there are 4 × 1000m\.|Auto would leave the target as it is now\.", text)
+    assert re.search(r"Since [\d: -]+, [\d,]+ requests\. Auto would have reserved \d+ % (less|more) CPU and ", text)
+    assert "Core-hours" in text and "Late requests" in text
+    page.locator(".marks li").first.wait_for()
+    assert "not done" in page.locator(".marks li").first.inner_text()
+    before = text
+    until(page, f"document.querySelector('section:has(#what-if)').innerText !== {json.dumps(before)}")
+    assert page.locator(".tile", has_text="Replicas").locator(".value").inner_text().startswith("4"), "nothing is done"
+    shoot(page, "simulated-off")
+    assert axe(page) == []
+    page.goto(controller + "#/mpa/default/web")
+    page.wait_for_selector(".u-over")
+    assert page.locator("#what-if").count() == 0
+
+
 def test_what_it_serves_is_what_it_says(controller, visit):
     """The page and the interface agree on every figure of a row that does not move."""
     page = visit.open(controller, wait=ROWS)
@@ -109,7 +154,7 @@ def test_what_it_serves_is_what_it_says(controller, visit):
 def test_the_fake_tells_the_same(controller):
     def told():
         return alike.answers(lambda path: answers(f"{controller}api/v1/{path}"), names_of(controller))
-    until_some(lambda: "decision" in alike.values(told()["timeline"], "kind"))
+    until_some(lambda: "decision" in alike.values(told()["timeline"], "kind") and answers(f"{controller}api/v1/mpas/default/{WATCHED}")["whatIf"])
     alike.check(Fake(12), told())
 
 
@@ -120,6 +165,8 @@ def test_every_view_wide_and_narrow_light_and_dark(controller, visit):
 def test_filters(controller, visit):
     page = visit.open(controller, wait=ROWS)
     page.locator("#mode").select_option("Off")
+    assert names(page) == [f"default/{WATCHED}"]
+    page.locator("#mode").select_option("Initial")
     page.get_by_text("No autoscaler is like that.").wait_for()
     page.get_by_role("button", name="Show all").click()
     page.locator("#namespace").select_option("default")
@@ -129,7 +176,7 @@ def test_filters(controller, visit):
     assert names(page) == ["default/report"]
     page.keyboard.press("Escape")
     page.locator(".grid-head .goal button").click()
-    assert column(page, "goal") == ["p99 150 ms", "p99 150 ms", "p99 500 ms", "p99 1 s"]
+    assert column(page, "goal") == ["p99 150 ms", "p99 150 ms", "p99 300 ms", "p99 500 ms", "p99 1 s"]
 
 
 def test_it_says_that_nobody_learns(controller, visit):

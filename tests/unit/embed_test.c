@@ -322,6 +322,25 @@ static void others_are_compared_under_the_same_load(void **state)
     stop(s);
 }
 
+static void an_mpa_may_come_later(void **state)
+{
+    struct scene *s = prepare("Auto", 120, 2);
+    char created[RFC3339_SIZE];
+    (void)state;
+    s->function.joins_s = 600;
+    start(s);
+    run_until(s, 600 - INTERVAL_S);
+    assert_int_equal(s->statuses, 0);
+    assert_int_equal(state_of(s).ready, 1);
+    run_until(s, 1800);
+    assert_true(s->rescales + s->resizes > 0);
+    time_format(START_MS + 600000, created);
+    assert_string_equal(
+        json_str(json_path(embed_mpa(s->embed, 0), "metadata", "creationTimestamp", NULL)),
+        created);
+    stop(s);
+}
+
 /* --- what cannot be -------------------------------------------------------------------------- */
 static void refused(const struct scene *s, const char *why)
 {
@@ -365,6 +384,7 @@ int main(void)
         cmocka_unit_test(time_is_the_clusters),
         cmocka_unit_test(a_seed_decides_everything),
         cmocka_unit_test(others_are_compared_under_the_same_load),
+        cmocka_unit_test(an_mpa_may_come_later),
         cmocka_unit_test(what_cannot_be_simulated_is_refused),
     };
     log_setup(LOG_ERROR, LOG_LOGFMT);
