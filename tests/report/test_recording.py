@@ -1,4 +1,5 @@
-"""tools/recording: what a program shows in a terminal, as an animated SVG; and the one in docs is such a file."""
+"""tools/recording: what a program shows in a terminal, as an animated SVG; and the one in docs is such a file, of this program."""
+import os
 import pathlib
 import re
 import subprocess
@@ -6,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONTROLLER = ROOT / os.environ.get("CONTROLLER", "build/faasrl-mpa")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -72,3 +74,19 @@ def test_the_one_in_the_documents():
     assert not [line for frame in film for line in frame if not re.match(heads, line)], "a row was too long for the terminal"
     assert not list(root.iter(f"{SVG}script")) and not re.search(r"https?://(?!www\.w3\.org)", path.read_text())
     assert "docs/images/run.svg" in (ROOT / "README.md").read_text()
+
+
+def summary(film):
+    """Of the last frame: titles, functions and who decided, without figures, and of whom else something is said."""
+    last = film[-1]
+    table = last[next(i for i, line in enumerate(last) if line.startswith("FUNCTION")):]
+    return [line if line.startswith("FUNCTION") else line[:23].rstrip() for line in table]
+
+
+def test_the_one_in_the_documents_is_of_this_program(tmp_path):
+    """Figures aside: they are those of a whole day."""
+    out = tmp_path / "run.svg"
+    subprocess.run([ROOT / "tools/recording", "--columns", "158", "--out", out, "--title", "make run", "--", CONTROLLER, "--simulate",
+                    "--listen=off", "--simulate-duration=5h", "--simulate-speed=0"], check=True, timeout=300, capture_output=True)
+    now, kept = frames(ET.parse(out).getroot()), frames(ET.parse(ROOT / "docs/images/run.svg").getroot())
+    assert summary(now) == summary(kept) and len(summary(kept)) > 12
