@@ -47,6 +47,7 @@ struct live {
     struct shards *shards; /* in place of the lease; NULL: all is ours while we lead */
     struct owner *owner;   /* of Knative's Revisions that are of our class */
     uv_timer_t tick, soon;
+    bool sought; /* whether an earlier controller has left something */
     int open_handles;
 };
 
@@ -273,11 +274,11 @@ void keep_load(void *self, const struct api_mpa *mpa, world_loaded on_done, void
 void keep_save(void *self, const struct api_mpa *mpa, const struct world_policy *policy,
                actuate_done on_done, void *arg);
 void keep_drop(void *self, const struct api_mpa *mpa);
-/* own.c: Knative's Revisions of our class. They are followed from the first target of Knative on.
- */
+/* own.c: Knative's Revisions of our class, and bounds that nobody holds any more. Followed while a
+ * target is of Knative, or something of ours is there. */
 struct owner *owner_new(struct live *live, uv_loop_t *loop);
 void owner_free(struct owner *owner);
-void owner_begin(struct owner *owner); /* a target of Knative is asked for */
+void owner_begin(struct owner *owner); /* a target of Knative is asked for, or ours is there */
 /* Something of theirs may have changed. NULL is fine. */
 void owner_wake(struct owner *owner);
 /* As in struct world, for those of these Revisions that are of our class. */

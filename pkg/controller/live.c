@@ -227,15 +227,30 @@ static void on_watch_state(void *arg, const struct error *err)
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
+static void on_left(void *arg)
+{
+    const struct live *live = arg;
+    owner_begin(live->owner);
+}
+
+static void seek_left(struct live *live)
+{
+    if (live->sought)
+        return;
+    live->sought = true;
+    kube_cache_seek_left(live->cache, on_left, live);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct live *live = timer->data;
     struct controller *c = live->controller;
     if (!c->leading || c->stopping || observe_busy(c->observe))
         return;
-    if (synced(live))
+    if (synced(live)) {
+        seek_left(live);
         controller_pass(c);
-    else /* the first pass does not wait for an interval until all is known */
+    } else /* the first pass does not wait for an interval until all is known */
         uv_timer_start(timer, on_tick, UNKNOWN_MS, (uint64_t)(c->options.interval_s * 1000));
 }
 
@@ -243,6 +258,7 @@ static void lead(struct live *live)
 {
     struct controller *c = live->controller;
     c->leading = true;
+    live->sought = false;
     uv_timer_start(&live->tick, on_tick, 0, (uint64_t)(c->options.interval_s * 1000));
 }
 

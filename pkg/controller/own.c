@@ -11,6 +11,7 @@
 #define RETRY_MS 10000 /* after a refusal */
 #define CLAIM_MS 30000 /* between two tries to set a class */
 #define DEAF_MS  15000 /* before somebody is told */
+#define LEFT_MS  10000 /* between two looks for bounds that nobody holds */
 
 struct keep {                     /* of one Revision */
     struct owner *owner;          /* NULL: it has ended, while a write is under way */
@@ -31,7 +32,7 @@ struct owner {
     uv_timer_t timer;
     struct map keeps; /* namespace/name → struct keep */
     uint64_t mark;
-    int64_t disclaim_after_ms;
+    int64_t disclaim_after_ms, left_after_ms;
     bool begun, soon, told_deaf;
 };
 
@@ -311,12 +312,70 @@ static void look_at_templates(struct owner *o)
     }
 }
 
+/* --- what nobody holds any more --------------------------------------------------------------- */
+static bool holds(const struct owner *o, const char *kind, const char *namespace_, const char *name)
+{
+    const struct entry *e =
+        controller_entry_of(o->live->controller, KUBE_KNATIVE, kind, namespace_, name);
+    return e && e->mpa.spec.mode != API_MODE_OFF;
+}
+
+static void on_handed_back(void *arg, const struct error *err)
+{
+    (void)arg;
+    if (err && err->code != ERROR_CANCELLED)
+        log_warn("bounds that nobody holds could not be taken back", log_str("why", err->message));
+}
+
+/* Its MPA went while no controller was there, or giving them back has failed. */
+static void look_at_bounds(struct owner *o)
+{
+    struct kube_steered s;
+    int64_t now_ms = clock_mono_ms();
+    if (now_ms < o->left_after_ms)
+        return;
+    for (size_t at = 0; kube_cache_steered(o->live->cache, &at, &s);) {
+        const char *namespace_ = s.revision.namespace_;
+        o->left_after_ms = now_ms + LEFT_MS;
+        if (!controller_has(o->live->controller, namespace_) ||
+            holds(o, "Service", namespace_, s.service) ||
+            holds(o, "Configuration", namespace_, s.configuration) ||
+            holds(o, "Revision", namespace_, s.revision.name))
+            continue;
+        actuate_hand_back(o->live->kube, &s.revision, 1, on_handed_back, NULL);
+    }
+}
+
+static bool any_of_knative(const struct owner *o)
+{
+    const struct map *entries = &o->live->controller->entries;
+    void *value;
+    for (size_t i = 0; (i = map_next(entries, i, NULL, &value)) != 0;)
+        if (is_of_knative(value))
+            return true;
+    return false;
+}
+
+/* Nobody asks for Knative, and nothing there is ours: it is followed no more. */
+static void rest(struct owner *o)
+{
+    if (any_of_knative(o) || !kube_cache_rest(o->live->cache))
+        return;
+    o->begun = false;
+    uv_timer_stop(&o->timer);
+}
+
 /* --- time ------------------------------------------------------------------------------------- */
+static bool may_look(const struct owner *o)
+{
+    const struct controller *c = o->live->controller;
+    return c->leading && !c->stopping && c->world.synced(c->world.self);
+}
+
 static void look(void *arg)
 {
     struct owner *o = arg;
-    const struct controller *c = o->live->controller;
-    if (!c->leading || c->stopping || !c->world.synced(c->world.self))
+    if (!may_look(o))
         return;
     o->mark++;
     note_says(o);
@@ -327,11 +386,13 @@ static void look(void *arg)
 static void on_time(uv_timer_t *timer)
 {
     struct owner *o = timer->data;
-    const struct controller *c = o->live->controller;
     o->soon = false;
     look(o);
-    if (c->leading && !c->stopping && c->world.synced(c->world.self))
-        look_at_templates(o);
+    if (!may_look(o))
+        return;
+    look_at_templates(o);
+    look_at_bounds(o);
+    rest(o);
 }
 
 void owner_begin(struct owner *o)

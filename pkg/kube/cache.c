@@ -629,6 +629,21 @@ bool kube_cache_our_templates(const struct kube_cache *cache, size_t *at, struct
     return kube_knative_our_templates(cache->knative, at, out);
 }
 
+void kube_cache_seek_left(struct kube_cache *cache, void (*on_found)(void *arg), void *arg)
+{
+    kube_knative_seek_left(cache->knative, on_found, arg);
+}
+
+bool kube_cache_steered(const struct kube_cache *cache, size_t *at, struct kube_steered *out)
+{
+    return kube_knative_steered(cache->knative, at, out);
+}
+
+bool kube_cache_rest(struct kube_cache *cache)
+{
+    return kube_knative_rest(cache->knative);
+}
+
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
                                              const struct kube_pod *pod)
 {

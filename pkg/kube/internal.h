@@ -138,6 +138,18 @@ bool kube_knative_template(const struct kube_knative *knative, const struct kube
                            struct kube_template *out);
 bool kube_knative_our_templates(const struct kube_knative *knative, size_t *at,
                                 struct kube_template *out);
+/* As kube_cache_seek_left, kube_cache_steered and kube_cache_rest. */
+void kube_knative_seek_left(struct kube_knative *knative, void (*on_found)(void *arg), void *arg);
+bool kube_knative_steered(const struct kube_knative *knative, size_t *at, struct kube_steered *out);
+bool kube_knative_rest(struct kube_knative *knative);
+
+/* --- left.c: whether Knative has something of ours ----------------------------------------------
+ */
+struct kube_left;
+/* Asks at once; on_found is called at most once, never before this has returned. */
+struct kube_left *kube_left_new(struct kube *kube, char *const *namespaces,
+                                void (*on_found)(void *arg), void *arg);
+void kube_left_free(struct kube_left *left); /* NULL is fine; not inside on_found */
 
 /* --- owned.c: what is kept of a Revision of our class -------------------------------------------
  */

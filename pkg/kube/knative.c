@@ -1,6 +1,7 @@
 /* Knative's Services, Configurations and Revisions as workloads. Traffic goes to Revisions; each
  * has a PodAutoscaler of its name, which says how many pods it shall have, and a Deployment that
- * belongs to the Revision. Nothing is watched before somebody asks for the first of them. */
+ * belongs to the Revision. Nothing is watched before somebody asks for the first of them, or
+ * something of ours is found that an earlier controller has left. */
 #include "kube/internal.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ struct own { /* of a Revision: what its author asked for */
 };
 
 struct pa { /* of a PodAutoscaler */
-    char *namespace_, *name, *service, *class;
+    char *namespace_, *name, *service, *configuration, *class;
     int32_t min, max, desired, actual;
     bool steered;
     struct kube_ours *claim; /* NULL: it is not of our class */
@@ -58,6 +59,9 @@ struct kube_knative {
     struct kube_store *proxies; /* NULL: there was none of our class yet */
     struct map targets;         /* "kind/namespace/name" → struct target */
     struct map by_revision;     /* uid of a Revision → struct target */
+    struct kube_left *left;     /* NULL: it was not asked for */
+    void (*on_found)(void *arg);
+    void *found_arg;
 };
 
 /* --- objects ---------------------------------------------------------------------------------- */
@@ -166,9 +170,15 @@ static void pa_free(void *value)
     free(p->namespace_);
     free(p->name);
     free(p->service);
+    free(p->configuration);
     free(p->class);
     kube_ours_free(p->claim);
     free(p);
+}
+
+static char *label_of(const json_t *object, const char *key)
+{
+    return xstrdup(json_str(json_path(object, "metadata", "labels", key, NULL)));
 }
 
 static void *pa_make(void *arg, const json_t *object, void *old)
@@ -180,8 +190,8 @@ static void *pa_make(void *arg, const json_t *object, void *old)
     *p = (struct pa){
         .namespace_ = xstrdup(meta(object, "namespace")),
         .name = xstrdup(meta(object, "name")),
-        .service = xstrdup(
-            json_str(json_path(object, "metadata", "labels", KUBE_KNATIVE_GROUP "/service", NULL))),
+        .service = label_of(object, KUBE_KNATIVE_GROUP "/service"),
+        .configuration = label_of(object, KUBE_KNATIVE_GROUP "/configuration"),
         .class = xstrdup(annotation(object, KUBE_CLASS)),
         .min = kube_scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale"),
         .max = kube_scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale"),
@@ -325,8 +335,7 @@ static void on_scaler(void *arg, void *value, bool deleted)
     tell_target(k, revision.kind, p->namespace_, p->name);
 }
 
-/* All that has to be known before a target of this kind can be found. */
-static int await(struct kube_knative *k, const struct kube_resource *kind, struct error *err)
+static void follow_kind(struct kube_knative *k, const struct kube_resource *kind)
 {
     if (kind == &service && !k->services)
         k->services = follow(k, &service, route_make, route_free, on_service);
@@ -336,6 +345,12 @@ static int await(struct kube_knative *k, const struct kube_resource *kind, struc
         k->revisions = follow(k, &revision, own_make, free, on_revision);
     if (!k->scalers)
         k->scalers = follow(k, &scaler, pa_make, pa_free, on_scaler);
+}
+
+/* All that has to be known before a target of this kind can be found. */
+static int await(struct kube_knative *k, const struct kube_resource *kind, struct error *err)
+{
+    follow_kind(k, kind);
     const struct kube_store *needed[] = {kind == &configuration ? k->configurations : k->services,
                                          k->revisions, k->scalers};
     for (size_t i = kind == &revision; i < ARRAY_LEN(needed); i++)
@@ -507,6 +522,82 @@ bool kube_knative_our_templates(const struct kube_knative *k, size_t *at, struct
     return r != NULL;
 }
 
+/* --- what an earlier controller has left ------------------------------------------------------ */
+static void on_left(void *arg)
+{
+    struct kube_knative *k = arg;
+    log_info("an earlier controller has left something of ours in Knative");
+    follow_kind(k, &service);
+    follow_kind(k, &configuration);
+    k->on_found(k->found_arg);
+}
+
+void kube_knative_seek_left(struct kube_knative *k, void (*on_found)(void *arg), void *arg)
+{
+    k->on_found = on_found;
+    k->found_arg = arg;
+    kube_left_free(k->left);
+    k->left = kube_left_new(k->kube, k->namespaces, on_left, k);
+}
+
+static bool is_known(const struct kube_store *store)
+{
+    struct error err;
+    return store && kube_store_check(store, &err) == 0;
+}
+
+bool kube_knative_steered(const struct kube_knative *k, size_t *at, struct kube_steered *out)
+{
+    const struct pa *p;
+    if (!is_known(k->scalers) || !is_known(k->revisions))
+        return false;
+    while ((p = kube_store_next(k->scalers, at))) {
+        size_t count = 0;
+        if (p->steered)
+            add_revision(k, p->namespace_, p->name, 0, &out->revision, &count);
+        if (count == 0)
+            continue;
+        out->service = p->service;
+        out->configuration = p->configuration;
+        return true;
+    }
+    return false;
+}
+
+static bool any_is_ours(const struct kube_knative *k)
+{
+    struct kube_template template_;
+    const struct pa *p;
+    for (size_t at = 0; (p = kube_store_next(k->scalers, &at));)
+        if (p->steered || p->claim)
+            return true;
+    return kube_knative_our_templates(k, &(size_t){0}, &template_);
+}
+
+static void unfollow(struct kube_knative *k)
+{
+    kube_store_free(k->services);
+    kube_store_free(k->configurations);
+    kube_store_free(k->revisions);
+    kube_store_free(k->scalers);
+    kube_store_free(k->proxies);
+    k->services = k->configurations = k->revisions = k->scalers = k->proxies = NULL;
+}
+
+bool kube_knative_rest(struct kube_knative *k)
+{
+    const struct kube_store *all[] = {k->services, k->configurations, k->revisions, k->proxies};
+    if (!k->scalers)
+        return true;
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        if (all[i] && !is_known(all[i]))
+            return false;
+    if (!is_known(k->scalers) || any_is_ours(k))
+        return false;
+    unfollow(k);
+    return true;
+}
+
 /* --- life ------------------------------------------------------------------------------------- */
 struct kube_knative *kube_knative_new(struct kube *kube, char *const *namespaces,
                                       const struct kube_listener *listener)
@@ -528,11 +619,8 @@ static void target_free(void *value)
 
 void kube_knative_free(struct kube_knative *k)
 {
-    kube_store_free(k->services);
-    kube_store_free(k->configurations);
-    kube_store_free(k->revisions);
-    kube_store_free(k->scalers);
-    kube_store_free(k->proxies);
+    kube_left_free(k->left);
+    unfollow(k);
     map_free(&k->by_revision, NULL);
     map_free(&k->targets, target_free);
     free(k);

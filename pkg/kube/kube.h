@@ -373,6 +373,18 @@ bool kube_cache_template(const struct kube_cache *cache, const struct kube_workl
 /* Walks those whose class we have set. */
 bool kube_cache_our_templates(const struct kube_cache *cache, size_t *at,
                               struct kube_template *out);
+/* Looks once whether an earlier controller has left something of ours in Knative: bounds, or
+ * Revisions of our class. Then all of Knative is followed, and on_found called. */
+void kube_cache_seek_left(struct kube_cache *cache, void (*on_found)(void *arg), void *arg);
+struct kube_steered { /* a Revision whose bounds are ours */
+    struct kube_revision revision;
+    const char *service, *configuration; /* whose it is; "" when not known */
+};
+/* Walks all of them; 0 begins, false ends. None before all of them are known. */
+bool kube_cache_steered(const struct kube_cache *cache, size_t *at, struct kube_steered *out);
+/* Knative is followed no more if nothing of ours is there; false: something is, or may be. For a
+ * caller that nobody asks for anything of Knative, and not inside a callback of the cache. */
+bool kube_cache_rest(struct kube_cache *cache);
 /* The top-level workload that controls the pod, or NULL. */
 const struct kube_workload *kube_cache_owner(const struct kube_cache *cache,
                                              const struct kube_pod *pod);

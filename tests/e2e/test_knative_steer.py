@@ -131,6 +131,22 @@ def test_each_revision_of_a_split_gets_its_share(with_knative):
             assert bounds(namespace, old) == (None, None, None)
 
 
+def test_what_an_absent_controller_missed_is_handed_back(with_knative):
+    """The MPA, the last one of Knative, is deleted while nobody is there to see it."""
+    with new_namespace() as namespace, Controller("knative-away") as controller:
+        revision = knative.make_service(namespace, AUTHORS)
+        with knative.load(namespace, revision, "3@60s", "/primes?n=1000"):
+            make_autoscaler(namespace, recommenders=SOMEBODY)
+            wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
+            recommend(namespace, replicas=2)
+            wait("it has its floor", lambda: bounds(namespace, revision) == ("2", "3", "true"), 30)
+            controller.kill()
+            kubectl("delete", "mpa", "--all", "-n", namespace)
+            assert bounds(namespace, revision) == ("2", "3", "true")
+            controller.start()
+            wait("it is handed back", lambda: bounds(namespace, revision) == AS_IT_WAS, 60)
+
+
 @pytest.mark.parametrize("way", ["Steer", "Own"])
 def test_a_new_revision_begins_with_what_was_decided(with_knative, way):
     """Nothing is asked of it, nor of the one before, so that nothing can have been decided anew. With Own a Revision of

@@ -12,9 +12,11 @@ struct world {
     const char *lists[KINDS];
     struct fake_conn *streams[KINDS];
     char log[512], written[4][512];
-    int writes, answers;
+    int writes, answers, found, asked; /* asked: for lists of PodAutoscalers */
     struct error refusal;
     int patch_status;
+    int looked;  /* for Knative, */
+    bool absent; /* which is not there */
 };
 
 #define META(name, uid, more)                                                                      \
@@ -45,6 +47,7 @@ static void on_request(void *arg, const struct fake_request *r)
             return;
         }
         if (strstr(r->target, path)) {
+            w->asked += i == SCALERS;
             fake_reply_list(r, w->lists[i]);
             return;
         }
@@ -52,6 +55,9 @@ static void on_request(void *arg, const struct fake_request *r)
     if (strcmp(r->method, "PATCH") == 0) {
         snprintf(w->written[w->writes++ % 4], sizeof(w->written[0]), "%s %s", r->target, r->body);
         fake_reply(r->conn, w->patch_status, "", "{\"message\":\"webhook says no\"}");
+    } else if (strcmp(r->target, "/apis/autoscaling.internal.knative.dev/v1alpha1") == 0) {
+        w->looked++;
+        fake_reply(r->conn, w->absent ? 404 : 200, "", "{}");
     } else if (strstr(r->target, "watch=1")) {
         fake_stream_begin(r->conn);
     } else if (strstr(r->target, "/deployments?")) {
@@ -132,13 +138,18 @@ static const struct kube_workload *await(struct world *w, const char *kind, cons
     return find(w, kind, name, err);
 }
 
-static void tell(struct world *w, int kind, const char *object)
+static void change(struct world *w, int kind, const char *object)
 {
     cleanup_free char *text = xasprintf("{'type':'MODIFIED','object':%s}\n", object);
     cleanup_free char *line = fake_quoted(text);
     fake_run_until(&w->fake, w->streams[kind]);
-    w->log[0] = '\0';
     fake_stream_write(w->streams[kind], line);
+}
+
+static void tell(struct world *w, int kind, const char *object)
+{
+    w->log[0] = '\0';
+    change(w, kind, object);
     fake_run_until(&w->fake, w->log[0]);
 }
 
@@ -359,6 +370,98 @@ static void templates_are_told_with_who_set_their_class(void **state)
     assert_false(kube_cache_our_templates(w->cache, &at, &t));
 }
 
+/* --- what an earlier controller has left ------------------------------------------------------ */
+static void on_found(void *arg)
+{
+    struct world *w = arg;
+    w->found++;
+}
+
+#define STEERED_SCALER(name)                                                                       \
+    "{" META(name, "pa-" name,                                                                     \
+             ",'annotations':{'autoscaling.faasrl.io/steered':'true',"                             \
+             "'autoscaling.knative.dev/min-scale':'3'},'labels':{"                                 \
+             "'serving.knative.dev/service':'f','serving.knative.dev/configuration':'c'}") "}"
+
+static void nothing_is_followed_where_nothing_of_ours_is_left(void **state)
+{
+    struct world *w = *state;
+    kube_cache_seek_left(w->cache, on_found, w);
+    fake_run_until(&w->fake, w->asked == 1);
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 300);
+    assert_int_equal(w->asked, 1);
+    assert_int_equal(w->found, 0);
+    for (int i = 0; i < KINDS; i++)
+        assert_null(w->streams[i]);
+    assert_true(kube_cache_rest(w->cache));
+}
+
+static void nothing_is_listed_where_there_is_no_knative(void **state)
+{
+    struct world *w = *state;
+    w->absent = true;
+    kube_cache_seek_left(w->cache, on_found, w);
+    fake_run_until(&w->fake, w->looked == 1);
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 300);
+    assert_int_equal(w->asked, 0);
+}
+
+static void bounds_that_are_left_are_told_with_whose_they_are(void **state)
+{
+    struct world *w = *state;
+    struct kube_steered s;
+    size_t at = 0;
+    w->lists[SCALERS] = STEERED_SCALER("f-1") "," SCALER("f-2", "", "1", "1");
+    kube_cache_seek_left(w->cache, on_found, w);
+    fake_run_until(&w->fake, w->found == 1);
+    fake_run_until(&w->fake, w->streams[SERVICES] && w->streams[CONFIGURATIONS] &&
+                                 w->streams[REVISIONS] && w->streams[SCALERS]);
+    assert_true(kube_cache_steered(w->cache, &at, &s));
+    assert_string_equal(s.revision.name, "f-1");
+    assert_string_equal(s.service, "f");
+    assert_string_equal(s.configuration, "c");
+    assert_int_equal(s.revision.own_min, -1);
+    assert_false(kube_cache_steered(w->cache, &at, &s));
+    assert_false(kube_cache_rest(w->cache));
+    change(w, SCALERS, SCALER("f-1", "", "1", "1"));
+    fake_run_until(&w->fake, kube_cache_rest(w->cache));
+    assert_false(kube_cache_steered(w->cache, &(size_t){0}, &s));
+}
+
+/* Who asks again after a rest finds all anew. */
+static void what_rests_is_followed_again_if_it_is_asked_for(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    assert_non_null(await(w, "Service", "f", &err));
+    assert_true(kube_cache_rest(w->cache));
+    assert_null(find(w, "Service", "f", &err));
+    assert_int_equal(err.code, ERROR_BUSY);
+    assert_false(kube_cache_rest(w->cache)); /* it is not known yet what is there */
+    assert_non_null(await(w, "Service", "f", &err));
+}
+
+static void a_class_or_a_template_of_ours_is_no_time_to_rest(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    w->lists[SCALERS] = SCALER("f-1", "'autoscaling.knative.dev/class':'mpa.faasrl.io'", "1", "1");
+    kube_cache_seek_left(w->cache, on_found, w);
+    fake_run_until(&w->fake, w->found == 1);
+    await(w, "Configuration", "f", &err);
+    await(w, "Service", "f", &err);
+    assert_false(kube_cache_rest(w->cache));
+    tell(w, SCALERS, SCALER("f-1", "", "1", "1"));
+    fake_run_until(&w->fake, kube_cache_rest(w->cache));
+    w->lists[SCALERS] = "";
+    w->lists[SERVICES] =
+        "{" META("f", "ks", ",'annotations':{'autoscaling.faasrl.io/owned':'true'}") "}";
+    await(w, "Service", "f", &err);
+    assert_false(kube_cache_rest(w->cache));
+}
+
 /* --- bounds ----------------------------------------------------------------------------------- */
 static void bounds_are_by_the_share_of_traffic(void **state)
 {
@@ -501,6 +604,11 @@ int main(void)
         TEST(one_of_our_class_without_traffic_still_belongs_to_its_service),
         TEST(a_proxy_that_is_late_or_foreign_is_not_believed),
         TEST(templates_are_told_with_who_set_their_class),
+        TEST(nothing_is_followed_where_nothing_of_ours_is_left),
+        TEST(nothing_is_listed_where_there_is_no_knative),
+        TEST(bounds_that_are_left_are_told_with_whose_they_are),
+        TEST(what_rests_is_followed_again_if_it_is_asked_for),
+        TEST(a_class_or_a_template_of_ours_is_no_time_to_rest),
         cmocka_unit_test(bounds_are_by_the_share_of_traffic),
         cmocka_unit_test(bounds_that_were_set_back_are_noticed),
         TEST(each_revision_gets_its_share_once),

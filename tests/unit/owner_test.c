@@ -43,6 +43,9 @@ struct scene {
                                  "}") ",'spec':{'protocolType':'http1','scaleTargetRef':{'kind':'" \
                                       "Deployment','name':'d-" name "'}},"                         \
                                       "'status':{" status "}}"
+#define LABELLED_SCALER(name, service, annotations)                                                \
+    "{" META(name, ",'labels':{'serving.knative.dev/service':'" service                            \
+                   "'},'annotations':{" annotations "}") "}"
 #define OURS  "'autoscaling.knative.dev/class':'mpa.faasrl.io'"
 #define OWNED "'autoscaling.faasrl.io/owned':'true'"
 #define ASLEEP                                                                                     \
@@ -250,6 +253,47 @@ static void one_without_an_mpa_wakes_too(void **state)
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':1}}"));
 }
 
+#define STEERED "'autoscaling.faasrl.io/steered':'true'"
+#define HANDED_BACK                                                                                \
+    "{'metadata':{'annotations':{'autoscaling.knative.dev/min-scale':null,"                        \
+    "'autoscaling.knative.dev/max-scale':null,'autoscaling.faasrl.io/steered':null}}}"
+
+/* No MPA is there any more, nor was one when this controller began. */
+static void bounds_that_nobody_holds_are_handed_back(void **state)
+{
+    struct scene *w = *state;
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", STEERED, "'desiredScale':1")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1", HANDED_BACK));
+}
+
+static void only_those_that_nobody_holds_are(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "") "," SERVICE("g", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1") "," REVISION("g-1")};
+    w->objects[3] = (struct object){
+        "/podautoscalers?",
+        LABELLED_SCALER("f-1", "f", STEERED) "," LABELLED_SCALER("g-1", "g", STEERED)};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/g-1", HANDED_BACK));
+    assert_false(wrote(w, "/podautoscalers/f-1", HANDED_BACK));
+}
+
+static void who_sleeps_wakes_where_there_is_no_mpa_at_all(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->objects[0] = (struct object){0};
+    w->held = HOLDS("f-1");
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':1}}"));
+    fake_run_until(&w->fake, wrote(w, SERVICES_F, CLASS_PATCH("null", "null")));
+}
+
 static int times(const char *text, const char *what)
 {
     int n = 0;
@@ -303,6 +347,9 @@ int main(void)
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
         TEST(each_revision_of_a_split_wakes_to_its_share),
         TEST(one_without_an_mpa_wakes_too),
+        TEST(bounds_that_nobody_holds_are_handed_back),
+        TEST(only_those_that_nobody_holds_are),
+        TEST(who_sleeps_wakes_where_there_is_no_mpa_at_all),
         TEST(bounds_that_are_set_back_are_told),
         TEST(a_refusal_is_an_event),
     };
