@@ -35,11 +35,14 @@ struct actuate_bounds {
     int32_t min, max; /* -1: none */
     bool steered;     /* by us */
 };
-/* The bounds of one Revision of a target that is to have so many replicas: a floor by its share of
- * the traffic, and room above it up to `most`, as Knative sees a burst sooner than we do. Replicas
- * 0: there are no requests, and Knative may end the last pod if the Revision's author lets it. One
- * without traffic gets its own bounds back. */
-struct actuate_bounds actuate_share(const struct kube_revision *revision, int replicas, int most);
+/* The bounds of each Revision of a target that is to have so many replicas: a floor by its share of
+ * the traffic, and room above it up to its share of `most`, as Knative sees a burst sooner than we
+ * do. Shares are by largest remainder, and at least 1: together they are more than `most` only
+ * where more Revisions have traffic, or their authors ask for more. Replicas 0: there are no
+ * requests, and Knative may end the last pod if the Revision's author lets it. One without traffic
+ * gets its own bounds back. count is at most KUBE_MAX_REVISIONS. */
+void actuate_shares(const struct kube_revision *revisions, size_t count, int replicas, int most,
+                    struct actuate_bounds out[]);
 /* Whether one that has been given bounds has those of its author again, and would need others: some
  * versions of Knative set them back. */
 bool actuate_undone(const struct kube_revision *revisions, size_t count, int replicas, int most);

@@ -31,31 +31,89 @@ static bool is_so(const struct kube_revision *r, const struct actuate_bounds *to
     return r->min_scale == to->min && r->max_scale == to->max && r->steered == to->steered;
 }
 
-/* What a Revision's author asked for, where it is stricter. */
-static int32_t most_of(const struct kube_revision *r, int most)
+/* --- shares ----------------------------------------------------------------------------------- */
+static int32_t smaller(int32_t a, int32_t b)
 {
-    int32_t own = r->own_max > 0 ? r->own_max : PLENTY;
-    return own < most ? own : most;
+    return a < b ? a : b;
 }
 
-struct actuate_bounds actuate_share(const struct kube_revision *r, int replicas, int most)
+static int32_t larger(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+static int32_t author_most(const struct kube_revision *r)
+{
+    return r->own_max > 0 ? r->own_max : PLENTY;
+}
+
+/* Who is furthest below its share, of those that can have one more; count: nobody. */
+static size_t find_neediest(const struct kube_revision *revisions, size_t count, int n, int whole,
+                            const int out[])
+{
+    size_t found = count;
+    int most = 0;
+    for (size_t i = 0; i < count; i++) {
+        int lacks = n * revisions[i].percent - out[i] * whole;
+        if (revisions[i].percent == 0 || out[i] >= author_most(&revisions[i]) ||
+            (found < count && lacks <= most))
+            continue;
+        found = i;
+        most = lacks;
+    }
+    return found;
+}
+
+/* Each that has traffic has one, as it cannot serve without. Of the others one after the other goes
+ * to who lacks most: this is the method of the largest remainder. The sum is n if it can be: what
+ * has come of a decision must not look like another one, or each would lead to a larger one. */
+static void deal(const struct kube_revision *revisions, size_t count, int n, int out[])
+{
+    int whole = 0, left = 0;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = revisions[i].percent > 0;
+        whole += revisions[i].percent;
+        left -= out[i];
+    }
+    n = (n * smaller(whole, 100) + 99) / 100; /* the rest is of those that are not known yet */
+    for (left += n; left > 0; left--) {
+        size_t next = find_neediest(revisions, count, n, whole, out);
+        if (next == count)
+            return;
+        out[next]++;
+    }
+}
+
+/* Without requests its author's min-scale holds, for which there has to be room. */
+static struct actuate_bounds bounds_of(const struct kube_revision *r, int replicas, int share,
+                                       int most_share, int most)
 {
     if (r->percent == 0)
         return (struct actuate_bounds){.min = r->own_min, .max = r->own_max};
-    int32_t max = most_of(r, most);
-    int share = (replicas * r->percent + 99) / 100;
-    int32_t floor = share < max ? share : max;
-    /* Without requests there is no floor but the author's own. */
+    int32_t room = larger(most_share, smaller(r->own_min, most));
+    int32_t max = smaller(author_most(r), room);
     return (struct actuate_bounds){
-        .min = replicas > 0 ? floor : r->own_min, .max = max, .steered = true};
+        .min = smaller(replicas > 0 ? share : r->own_min, max), .max = max, .steered = true};
 }
 
+void actuate_shares(const struct kube_revision *revisions, size_t count, int replicas, int most,
+                    struct actuate_bounds out[])
+{
+    int shares[KUBE_MAX_REVISIONS] = {0}, mosts[KUBE_MAX_REVISIONS] = {0};
+    deal(revisions, count, replicas, shares);
+    deal(revisions, count, most, mosts);
+    for (size_t i = 0; i < count; i++)
+        out[i] = bounds_of(&revisions[i], replicas, shares[i], mosts[i], most);
+}
+
+/* --- writes ----------------------------------------------------------------------------------- */
 bool actuate_undone(const struct kube_revision *revisions, size_t count, int replicas, int most)
 {
+    struct actuate_bounds to[KUBE_MAX_REVISIONS];
+    actuate_shares(revisions, count, replicas, most, to);
     for (size_t i = 0; i < count; i++) {
         const struct kube_revision *r = &revisions[i];
-        struct actuate_bounds to = actuate_share(r, replicas, most);
-        if (r->steered && !r->ours && r->percent > 0 && !is_so(r, &to) &&
+        if (r->steered && !r->ours && r->percent > 0 && !is_so(r, &to[i]) &&
             r->min_scale == r->own_min && r->max_scale == r->own_max)
             return true;
     }
@@ -66,12 +124,13 @@ int actuate_steer(struct kube *kube, const struct kube_revision *revisions, size
                   int replicas, int most, actuate_done on_done, void *arg)
 {
     struct actuate_gather *all = actuate_gather_new(on_done, arg);
+    struct actuate_bounds to[KUBE_MAX_REVISIONS];
     int written = 0;
+    actuate_shares(revisions, count, replicas, most, to);
     for (size_t i = 0; i < count; i++) {
-        struct actuate_bounds to = actuate_share(&revisions[i], replicas, most);
-        if (revisions[i].ours || is_so(&revisions[i], &to))
+        if (revisions[i].ours || is_so(&revisions[i], &to[i]))
             continue;
-        write_bounds(kube, &revisions[i], &to, all);
+        write_bounds(kube, &revisions[i], &to[i], all);
         written++;
     }
     actuate_gathered(all, NULL);

@@ -454,10 +454,20 @@ static bool grows(const struct round *r)
     return false;
 }
 
+/* Some replicas come to more than were decided, and stay so. */
+static bool rescales(const struct round *r)
+{
+    const struct world *world = &r->entry->controller->world;
+    int has = r->workload->replicas_wanted, wants = r->decision.replicas;
+    return wants != has &&
+           !(world->comes_to && world->comes_to(world->self, r->workload, wants,
+                                                r->entry->mpa.spec.max_replicas) == has);
+}
+
 static void name_action(struct round *r)
 {
     struct entry *e = r->entry;
-    bool scale = r->decision.replicas != r->workload->replicas_wanted, resize = resizes(r);
+    bool scale = rescales(r), resize = resizes(r);
     snprintf(e->action, sizeof(e->action), "%s",
              scale && resize ? "RescaleAndResize"
              : scale         ? "Rescale"
@@ -544,7 +554,7 @@ static void set_replicas(struct round *r)
     int replicas = r->decision.replicas;
     int64_t quiet = quiet_ms(r);
     bool ours = !quiet || (w->owned && replicas < w->replicas_wanted);
-    bool change = ours && replicas != w->replicas_wanted, in_vain = is_in_vain(r, replicas, quiet);
+    bool change = ours && rescales(r), in_vain = is_in_vain(r, replicas, quiet);
     tell_scale_refusal(r, change || kube_is_knative(w));
     if (change && !in_vain)
         act_on_replicas(r->entry, w, replicas, quiet);

@@ -78,6 +78,21 @@ static bool undone(void *self, const struct kube_workload *workload, const struc
     return actuate_undone(revisions, count, wish->quiet_ms ? 0 : wish->replicas, wish->most);
 }
 
+static int comes_to(void *self, const struct kube_workload *workload, int replicas, int most)
+{
+    const struct live *live = self;
+    struct kube_revision revisions[KUBE_MAX_REVISIONS];
+    struct actuate_bounds shares[KUBE_MAX_REVISIONS];
+    int sum = 0;
+    if (!kube_is_knative(workload))
+        return replicas;
+    size_t count = kube_cache_revisions(live->cache, workload, revisions);
+    actuate_shares(revisions, count, replicas, most, shares);
+    for (size_t i = 0; i < count; i++)
+        sum += revisions[i].percent > 0 ? shares[i].min : 0;
+    return sum;
+}
+
 static void on_handed_back(void *arg, const struct error *err)
 {
     (void)arg;
@@ -152,6 +167,7 @@ static struct world world_of(struct live *live)
         .collect = collect,
         .set_replicas = set_replicas,
         .undone = undone,
+        .comes_to = comes_to,
         .hand_back = hand_back,
         .resize = resize,
         .write_status = write_status,

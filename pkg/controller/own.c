@@ -92,14 +92,15 @@ static bool has_say(const struct entry *e)
 
 /* Nobody measures those without a share; the activator, which they stay behind, tells of requests.
  */
-static void note_share(struct keep *k, const struct kube_revision *r, const struct api_spec *spec)
+static void note_share(struct keep *k, const struct kube_revision *r, const struct api_spec *spec,
+                       const struct actuate_bounds *least)
 {
     bool spare = r->percent == 0;
     if (spare != k->spare)
         k->quiet_ms = -1;
     k->spare = spare;
-    k->most = spec->max_replicas;
-    k->least = spare ? 1 : actuate_share(r, spec->min_replicas, k->most).min;
+    k->most = spare ? spec->max_replicas : least->max;
+    k->least = spare ? 1 : least->min;
     if (spare)
         k->replicas = -1; /* what it has: the traffic may take a moment to leave */
     if (spare && k->quiet_ms <= 0)
@@ -109,15 +110,18 @@ static void note_share(struct keep *k, const struct kube_revision *r, const stru
 static void note_say(struct owner *o, const struct entry *e)
 {
     struct kube_revision all[KUBE_MAX_REVISIONS];
+    struct actuate_bounds least[KUBE_MAX_REVISIONS];
+    const struct api_spec *spec = &e->mpa.spec;
     struct error err;
     const struct kube_workload *w = entry_workload(e, &err);
     size_t count = w ? kube_cache_revisions(o->live->cache, w, all) : 0;
+    actuate_shares(all, count, spec->min_replicas, spec->max_replicas, least);
     for (size_t i = 0; i < count; i++) {
         if (!all[i].ours)
             continue;
         struct keep *k = keep_of(o, all[i].namespace_, all[i].name);
         k->said = o->mark;
-        note_share(k, &all[i], &e->mpa.spec);
+        note_share(k, &all[i], spec, &least[i]);
         string_set(&k->mpa, e->key);
     }
 }
@@ -413,12 +417,12 @@ void owner_wake(struct owner *o)
 
 /* --- what is decided -------------------------------------------------------------------------- */
 static struct keep *note_wish(struct owner *o, const struct kube_revision *r,
-                              const struct world_wish *wish)
+                              const struct world_wish *wish, const struct actuate_bounds *share)
 {
     struct keep *k = keep_of(o, r->namespace_, r->name);
     k->said = o->mark;
-    k->most = wish->most;
-    k->replicas = actuate_share(r, wish->replicas, wish->most).min;
+    k->most = share->max;
+    k->replicas = share->min;
     k->quiet_ms = wish->quiet_ms ? clock_mono_ms() - wish->quiet_ms : 0;
     return k;
 }
@@ -428,11 +432,13 @@ void owner_set_replicas(struct owner *o, const struct kube_revision *revisions, 
                         const struct world_wish *wish, actuate_done on_done, void *arg)
 {
     struct actuate_gather *all = actuate_gather_new(on_done, arg);
+    struct actuate_bounds shares[KUBE_MAX_REVISIONS];
     struct kube_owned seen;
+    actuate_shares(revisions, count, wish->replicas, wish->most, shares);
     for (size_t i = 0; i < count; i++) {
         if (!revisions[i].ours || revisions[i].percent == 0)
             continue;
-        struct keep *k = note_wish(o, &revisions[i], wish);
+        struct keep *k = note_wish(o, &revisions[i], wish, &shares[i]);
         if (k->writing || !kube_cache_owned_one(o->live->cache, &revisions[i], &seen))
             continue;
         k->asked = actuate_gather_add(all);

@@ -45,6 +45,9 @@ struct world {
     /* Whether such a platform has set back what it was held to, so that this wish is not heard.
      * NULL: none here does. */
     bool (*undone)(void *self, const struct kube_workload *workload, const struct world_wish *wish);
+    /* What so many replicas come to there, where a part of the traffic needs at least one each.
+     * NULL: to as many. */
+    int (*comes_to)(void *self, const struct kube_workload *workload, int replicas, int most);
     /* Such a platform does as it did before; nothing to others. NULL: there are none here. */
     void (*hand_back)(void *self, const struct kube_workload *workload);
     actuate_send resize;

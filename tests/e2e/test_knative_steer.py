@@ -122,8 +122,8 @@ def test_each_revision_of_a_split_gets_its_share(with_knative):
             make_autoscaler(namespace, recommenders=SOMEBODY)
             wait("it is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
             recommend(namespace, replicas=4)
-            wait("three of four are for three quarters", lambda: bounds(namespace, old) == ("3", "4", "true"), 30)
-            wait("the fourth is for the rest", lambda: bounds(namespace, new) == ("1", "4", "true"), 10)
+            wait("three of four are for three quarters", lambda: bounds(namespace, old) == ("3", "3", "true"), 30)
+            wait("the fourth is for the rest", lambda: bounds(namespace, new) == ("1", "1", "true"), 10)
             wait("pods follow", lambda: [len(knative.pods_of(namespace, r)) for r in (old, new)] == [3, 1], 40)
             knative.make_service(namespace, knative.QUICK_TO_ZERO, labels={"release": "2"}, traffic=[
                 {"latestRevision": True, "percent": 100}])

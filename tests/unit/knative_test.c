@@ -463,7 +463,7 @@ static void a_class_or_a_template_of_ours_is_no_time_to_rest(void **state)
 }
 
 /* --- bounds ----------------------------------------------------------------------------------- */
-static void bounds_are_by_the_share_of_traffic(void **state)
+static void bounds_are_those_of_the_author_or_ours(void **state)
 {
     static const struct {
         struct kube_revision revision;
@@ -471,23 +471,94 @@ static void bounds_are_by_the_share_of_traffic(void **state)
         struct actuate_bounds expected;
     } cases[] = {
         {{.percent = 100, .own_min = -1, .own_max = -1}, 3, 10, {3, 10, true}},
-        {{.percent = 75, .own_min = -1, .own_max = -1}, 4, 10, {3, 10, true}},
-        {{.percent = 25, .own_min = -1, .own_max = -1}, 5, 10, {2, 10, true}}, /* 1.25 → 2 */
-        {{.percent = 1, .own_min = -1, .own_max = -1}, 1, 10, {1, 10, true}},
+        {{.percent = 25, .own_min = -1, .own_max = -1}, 5, 12, {2, 3, true}}, /* 1.25 → 2 */
+        {{.percent = 1, .own_min = -1, .own_max = -1}, 1, 10, {1, 1, true}},
         {{.percent = 100, .own_min = -1, .own_max = 2}, 3, 10, {2, 2, true}},    /* the author's */
         {{.percent = 100, .own_min = -1, .own_max = 0}, 3, 10, {3, 10, true}},   /* 0: no bound */
         {{.percent = 100, .own_min = -1, .own_max = -1}, 0, 10, {-1, 10, true}}, /* idle */
         {{.percent = 100, .own_min = 2, .own_max = -1}, 0, 10, {2, 10, true}},
+        {{.percent = 100, .own_min = 4, .own_max = -1}, 0, 3, {3, 3, true}},
         {{.percent = 0, .own_min = 2, .own_max = -1}, 5, 10, {2, -1, false}}, /* left behind */
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct actuate_bounds b =
-            actuate_share(&cases[i].revision, cases[i].replicas, cases[i].most);
-        assert_int_equal(b.min, cases[i].expected.min);
-        assert_int_equal(b.max, cases[i].expected.max);
-        assert_int_equal(b.steered, cases[i].expected.steered);
+        struct actuate_bounds b;
+        actuate_shares(&cases[i].revision, 1, cases[i].replicas, cases[i].most, &b);
+        if (b.min != cases[i].expected.min || b.max != cases[i].expected.max ||
+            b.steered != cases[i].expected.steered)
+            fail_msg("case %zu: %d to %d", i, b.min, b.max);
     }
+}
+
+/* By largest remainder: whole parts first, then one each to who has lost most. */
+static void replicas_are_dealt_by_the_share_of_traffic(void **state)
+{
+    static const struct {
+        size_t count;
+        int percent[10], replicas, most, min[10], max[10];
+    } cases[] = {
+        {2, {75, 25}, 4, 4, {3, 1}, {3, 1}},
+        {2, {75, 25}, 3, 4, {2, 1}, {3, 1}},             /* 2.25 and 0.75 */
+        {2, {50, 50}, 3, 9, {2, 1}, {5, 4}},             /* as many have lost: the first */
+        {3, {40, 35, 25}, 10, 10, {4, 4, 2}, {4, 4, 2}}, /* 4, 3.5 and 2.5 */
+        {3, {60, 0, 40}, 5, 5, {3, -1, 2}, {3, -1, 2}},
+        {3, {75, 20, 5}, 2, 5, {1, 1, 1}, {3, 1, 1}}, /* each needs one to serve, */
+        {3, {90, 5, 5}, 4, 4, {2, 1, 1}, {2, 1, 1}},  /* and there are four for all, */
+        {10,
+         {10, 10, 10, 10, 10, 10, 10, 10, 10, 10},
+         4,
+         4,
+         {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, /* but not for ten */
+         {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+        {2, {99, 1}, 1, 1, {1, 1}, {1, 1}},
+        {2, {30, 30}, 10, 10, {3, 3}, {3, 3}}, /* the rest is of one that is not known yet */
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct kube_revision r[10];
+        struct actuate_bounds b[10];
+        size_t n = cases[i].count;
+        for (size_t k = 0; k < n; k++)
+            r[k] = (struct kube_revision){
+                .percent = cases[i].percent[k], .own_min = -1, .own_max = -1};
+        actuate_shares(r, n, cases[i].replicas, cases[i].most, b);
+        for (size_t k = 0; k < n; k++)
+            if (b[k].min != cases[i].min[k] || b[k].max != cases[i].max[k])
+                fail_msg("case %zu, %zu: %d to %d", i, k, b[k].min, b[k].max);
+    }
+}
+
+/* What comes of a decision must not look like another one, or each would lead to a larger one. */
+static void what_is_dealt_is_dealt_so_again(void **state)
+{
+    (void)state;
+    for (int first = 1; first < 98; first += 7)
+        for (int n = 1; n <= 20; n++) {
+            const struct kube_revision r[] = {
+                {.percent = first, .own_min = -1, .own_max = n % 3 ? -1 : 2},
+                {.percent = (100 - first) / 2, .own_min = -1, .own_max = -1},
+                {.percent = 100 - first - (100 - first) / 2, .own_min = -1, .own_max = -1}};
+            struct actuate_bounds b[3];
+            int sum = 0;
+            actuate_shares(r, 3, n, 40, b);
+            for (int i = 0; i < 3; i++)
+                sum += b[i].min;
+            assert_true(b[0].min >= 1 && b[1].min >= 1 && b[2].min >= 1);
+            assert_int_equal(sum, n > 3 ? n : 3);
+        }
+}
+
+/* A min-scale of its author's needs room, also where the share is less. */
+static void what_an_author_asks_for_has_room(void **state)
+{
+    const struct kube_revision r[] = {{.percent = 90, .own_min = -1, .own_max = -1},
+                                      {.percent = 10, .own_min = 3, .own_max = -1}};
+    struct actuate_bounds b[2];
+    (void)state;
+    actuate_shares(r, 2, 0, 10, b);
+    assert_int_equal(b[1].min, 3);
+    assert_int_equal(b[1].max, 3);
+    assert_int_equal(b[0].max, 9);
 }
 
 /* Bounds that are the author's again though we have steered, where others are wanted. */
@@ -546,13 +617,13 @@ static void each_revision_gets_its_share_once(void **state)
     assert_int_equal(w->writes, 2);
     assert_true(was_written(w, PA_PATH "f-2",
                             "{'metadata':{'annotations':{'autoscaling.knative.dev/min-scale':'3',"
-                            "'autoscaling.knative.dev/max-scale':'8',"
+                            "'autoscaling.knative.dev/max-scale':'6',"
                             "'autoscaling.faasrl.io/steered':'true'}}}"));
     assert_true(was_written(w, PA_PATH "f-1", "'autoscaling.knative.dev/min-scale':'1'"));
     /* As they are now, nothing is left to write. */
     for (size_t i = 0; i < n; i++) {
         all[i].min_scale = all[i].percent == 75 ? 3 : 1;
-        all[i].max_scale = 8;
+        all[i].max_scale = all[i].percent == 75 ? 6 : 2;
         all[i].steered = true;
     }
     assert_int_equal(actuate_steer(w->fake.kube, all, n, 4, 8, on_done, w), 0);
@@ -609,7 +680,10 @@ int main(void)
         TEST(bounds_that_are_left_are_told_with_whose_they_are),
         TEST(what_rests_is_followed_again_if_it_is_asked_for),
         TEST(a_class_or_a_template_of_ours_is_no_time_to_rest),
-        cmocka_unit_test(bounds_are_by_the_share_of_traffic),
+        cmocka_unit_test(bounds_are_those_of_the_author_or_ours),
+        cmocka_unit_test(replicas_are_dealt_by_the_share_of_traffic),
+        cmocka_unit_test(what_is_dealt_is_dealt_so_again),
+        cmocka_unit_test(what_an_author_asks_for_has_room),
         cmocka_unit_test(bounds_that_were_set_back_are_noticed),
         TEST(each_revision_gets_its_share_once),
         TEST(handing_back_leaves_what_the_author_asked_for),

@@ -23,13 +23,13 @@ struct scene {
     "'metadata':{'name':'" name "','namespace':'s','uid':'u-" name "','resourceVersion':'9',"      \
     "'generation':1" more "}"
 #define BY(owner) ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner "','controller':true}]"
-#define MPA(target, policy)                                                                        \
+#define MPA_WITHIN(target, policy, within)                                                         \
     "{'apiVersion':'autoscaling.faasrl.io/v1alpha1','kind':'MultidimPodAutoscaler'," META(         \
-        "m",                                                                                       \
-        "") ",'spec':{'scaleTargetRef':{'apiVersion':'serving.knative.dev/"                        \
-            "v1','kind':'Service','name':'" target                                                 \
-            "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{'minReplicas':2,"  \
-            "'maxReplicas':5}},'policy':{" policy "}}}"
+        "m", "") ",'spec':{'scaleTargetRef':{'apiVersion':'serving.knative.dev/"                   \
+                 "v1','kind':'Service','name':'" target                                            \
+                 "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{" within      \
+                 ",'maxReplicas':5}},'policy':{" policy "}}}"
+#define MPA(target, policy) MPA_WITHIN(target, policy, "'minReplicas':2")
 #define SPLIT_SERVICE(name, mark, annotations, traffic)                                            \
     "{" META(name, ",'annotations':{" mark                                                         \
                    "}") ",'spec':{'template':{'metadata':{'annotations':{" annotations             \
@@ -38,14 +38,16 @@ struct scene {
 #define SERVICE(name, mark, annotations) SPLIT_SERVICE(name, mark, annotations, "")
 #define SHARE(revision, percent)         "{'revisionName':'" revision "','percent':" percent "}"
 #define REVISION(name)                   "{" META(name, "") "}"
+#define LABELS(service)                  ",'labels':{'serving.knative.dev/service':'" service "'}"
 #define SCALER(name, annotations, status)                                                          \
-    "{" META(name, BY("u-" name) ",'annotations':{" annotations                                    \
-                                 "}") ",'spec':{'protocolType':'http1','scaleTargetRef':{'kind':'" \
-                                      "Deployment','name':'d-" name "'}},"                         \
-                                      "'status':{" status "}}"
+    "{" META(name,                                                                                 \
+             BY("u-" name)                                                                         \
+                 LABELS("f") ",'annotations':{" annotations                                        \
+                             "}") ",'spec':{'protocolType':'http1','scaleTargetRef':{'kind':'"     \
+                                  "Deployment','name':'d-" name "'}},"                             \
+                                  "'status':{" status "}}"
 #define LABELLED_SCALER(name, service, annotations)                                                \
-    "{" META(name, ",'labels':{'serving.knative.dev/service':'" service                            \
-                   "'},'annotations':{" annotations "}") "}"
+    "{" META(name, LABELS(service) ",'annotations':{" annotations "}") "}"
 #define OURS  "'autoscaling.knative.dev/class':'mpa.faasrl.io'"
 #define OWNED "'autoscaling.faasrl.io/owned':'true'"
 #define ASLEEP                                                                                     \
@@ -219,12 +221,14 @@ static void who_sleeps_wakes_for_a_request_to_the_least(void **state)
     fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1/status", "'desiredScale':2"));
 }
 
-/* The least is two replicas: of three quarters that is two, rounded up, and of the rest one. One
- * without any request sleeps on, whatever its share. */
+/* The least is five replicas: three, one and one, as each needs one to serve. One without any
+ * request sleeps on, whatever its share. */
 static void each_revision_of_a_split_wakes_to_its_share(void **state)
 {
     struct scene *w = *state;
     sleep_in(w);
+    w->objects[0] = (struct object){"multidimpodautoscalers",
+                                    MPA_WITHIN("f", "'knative':'Own'", "'minReplicas':5")};
     w->objects[1] = (struct object){
         "/services?",
         SPLIT_SERVICE("f", OWNED, OURS,
@@ -238,7 +242,7 @@ static void each_revision_of_a_split_wakes_to_its_share(void **state)
                                     DEPLOYMENT("f-1") "," DEPLOYMENT("f-2") "," DEPLOYMENT("f-3")};
     w->held = HOLDS("f-1") HOLDS("f-2");
     start(w);
-    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':3}}"));
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-2/scale", "{'spec':{'replicas':1}}"));
     assert_false(wrote(w, "/deployments/d-f-3/scale", ""));
 }
@@ -302,14 +306,17 @@ static int times(const char *text, const char *what)
     return n;
 }
 
+#define SOMEBODY_SAYS_TWO                                                                          \
+    MPA_WITHIN("f",                                                                                \
+               "},'recommenders':[{'name':'somebody'}]},'status':{'desiredReplicas':2,"            \
+               "'recommendation':{'containerRecommendations':[]",                                  \
+               "'minReplicas':2,'behavior':{'scaleDown':{'stabilizationWindowSeconds':0}}")
+
 /* This server keeps nothing of what it is told, as if bounds were set back at once. */
 static void bounds_that_are_set_back_are_told(void **state)
 {
     struct scene *w = *state;
-    w->objects[0] = (struct object){
-        "multidimpodautoscalers",
-        MPA("f", "},'recommenders':[{'name':'somebody'}]},'status':{'desiredReplicas':2,"
-                 "'recommendation':{'containerRecommendations':[]")};
+    w->objects[0] = (struct object){"multidimpodautoscalers", SOMEBODY_SAYS_TWO};
     w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
     w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
     w->objects[3] =
@@ -325,6 +332,34 @@ static void bounds_that_are_set_back_are_told(void **state)
     int told = times(w->log, "/events"), tried = times(w->log, "/podautoscalers/f-1");
     fake_run_until(&w->fake, times(w->log, "/podautoscalers/f-1") >= tried + 2);
     assert_int_equal(times(w->log, "/events"), told); /* of no more replicas that came of it */
+}
+
+#define HELD_SCALER(name, min, max)                                                                \
+    SCALER(name,                                                                                   \
+           STEERED ",'autoscaling.knative.dev/min-scale':'" min                                    \
+                   "','autoscaling.knative.dev/max-scale':'" max "'",                              \
+           "'desiredScale':1,'actualScale':1")
+
+/* Two are decided, and come to three, as each Revision with traffic needs one. */
+static void replicas_that_come_to_more_are_no_rescale_again(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", SOMEBODY_SAYS_TWO};
+    w->objects[1] = (struct object){
+        "/services?",
+        SPLIT_SERVICE("f", "", "",
+                      SHARE("f-1", "75") "," SHARE("f-2", "20") "," SHARE("f-3", "5"))};
+    w->objects[2] =
+        (struct object){"/revisions?", REVISION("f-1") "," REVISION("f-2") "," REVISION("f-3")};
+    w->objects[3] =
+        (struct object){"/podautoscalers?", HELD_SCALER("f-1", "1", "3") "," HELD_SCALER(
+                                                "f-2", "1", "1") "," HELD_SCALER("f-3", "1", "1")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/multidimpodautoscalers/m/status", "'action':'None'"));
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 2500);
+    assert_false(wrote(w, "/podautoscalers", ""));
+    assert_false(wrote(w, "/events", "'reason':'SuccessfulRescale'"));
 }
 
 static void a_refusal_is_an_event(void **state)
@@ -351,6 +386,7 @@ int main(void)
         TEST(only_those_that_nobody_holds_are),
         TEST(who_sleeps_wakes_where_there_is_no_mpa_at_all),
         TEST(bounds_that_are_set_back_are_told),
+        TEST(replicas_that_come_to_more_are_no_rescale_again),
         TEST(a_refusal_is_an_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
