@@ -231,7 +231,8 @@ static void add_boost(const struct entry *e, const struct kube_workload *workloa
     sizes->boosts = true;
     sizes->boost_more_ms = (int64_t)e->mpa.spec.boost.duration_s * 1000;
     for (size_t i = 0; i < pod->container_count; i++)
-        boost_container(e, workload, pod->containers[i].name, sizes);
+        if (!observe_stands_beside(&e->mpa.spec, pod, pod->containers[i].name))
+            boost_container(e, workload, pod->containers[i].name, sizes);
 }
 
 /* --- sizes ----------------------------------------------------------------------------------- */

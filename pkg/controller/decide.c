@@ -172,6 +172,11 @@ static bool sizes_any(const struct observation *seen)
     return false;
 }
 
+static bool stands_beside(const struct round *r, const char *container)
+{
+    return observe_stands_beside(&r->entry->mpa.spec, r->view.kube_pods[0], container);
+}
+
 /* Whether CPU of a container that is meant to be set cannot be, as a condition's reason; a sidecar
  * that nobody named is not meant. */
 static const char *find_unsized(const struct round *r, char *message, size_t size)
@@ -183,7 +188,8 @@ static const char *find_unsized(const struct round *r, char *message, size_t siz
         const char *name = seen->containers[i].name;
         const struct api_container *policy = api_container_policy(spec, name);
         bool named = policy->name && strcmp(policy->name, name) == 0;
-        if (policy->off || seen->containers[i].controlled[RECOMMEND_CPU] || (any && !named))
+        if (policy->off || seen->containers[i].controlled[RECOMMEND_CPU] || (any && !named) ||
+            stands_beside(r, name))
             continue;
         bool requests = !isnan(seen->containers[i].request[RECOMMEND_CPU]);
         snprintf(message, size,
@@ -295,7 +301,7 @@ static bool take_external(struct round *r)
         const char *memory = json_str(json_path(item, "target", "memory", NULL));
         for (size_t c = 0; c < r->view.seen.container_count; c++) {
             int64_t amount;
-            if (strcmp(r->view.seen.containers[c].name, name) != 0)
+            if (strcmp(r->view.seen.containers[c].name, name) != 0 || stands_beside(r, name))
                 continue;
             if (quantity_parse_milli(cpu, &amount, NULL) == 0)
                 r->proposed.containers[c].target[RECOMMEND_CPU] = (double)amount;

@@ -182,6 +182,7 @@ struct kube_container {
     struct kube_amounts actual_requests, actual_limits; /* from status; spec's where it has none */
     int32_t restarts;
     bool cpu_resize_restarts, memory_resize_restarts; /* resizePolicy RestartContainer */
+    bool serves; /* by a port of the name that Knative gives to the one that takes requests */
 };
 
 enum kube_resize {

@@ -148,6 +148,16 @@ static bool resize_restarts(const json_t *container, const char *resource)
     return false;
 }
 
+static bool has_port(const json_t *container, const char *name)
+{
+    const json_t *port;
+    size_t i;
+    json_array_foreach (json_object_get(container, "ports"), i, port)
+        if (text_is(json_object_get(port, "name"), name))
+            return true;
+    return false;
+}
+
 static const json_t *status_of(const json_t *object, const char *name)
 {
     const json_t *status;
@@ -177,6 +187,7 @@ static void container_read(struct kube_container *c, const json_t *object, const
     c->restarts = restarts >= 0 && restarts <= INT32_MAX ? (int32_t)restarts : 0;
     c->cpu_resize_restarts = resize_restarts(container, "cpu");
     c->memory_resize_restarts = resize_restarts(container, "memory");
+    c->serves = has_port(container, "user-port");
 }
 
 /* --- OpenWhisk ---------------------------------------------------------------------------------

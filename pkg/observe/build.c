@@ -63,6 +63,24 @@ static void set_bounds(struct recommend_container *c, const struct api_container
     }
 }
 
+static bool any_serves(const struct kube_pod *pod, const char *container)
+{
+    for (size_t i = 0; i < pod->container_count; i++)
+        if (pod->containers[i].serves &&
+            (!container || !strcmp(pod->containers[i].name, container)))
+            return true;
+    return false;
+}
+
+bool observe_stands_beside(const struct api_spec *spec, const struct kube_pod *pod,
+                           const char *container)
+{
+    const struct api_container *policy = api_container_policy(spec, container);
+    bool named = policy->name && strcmp(policy->name, container) == 0;
+    return strcmp(spec->target_api_version, KUBE_KNATIVE) == 0 && !named && any_serves(pod, NULL) &&
+           !any_serves(pod, container);
+}
+
 static void add_containers(struct observation *seen, const struct observe_subject *subject,
                            const struct kube_pod *pod)
 {
@@ -72,7 +90,8 @@ static void add_containers(struct observation *seen, const struct observe_subjec
         const struct api_container *policy = api_container_policy(spec, k->name);
         struct recommend_container *c = &seen->containers[seen->container_count++];
         *c = (struct recommend_container){.name = k->name};
-        bool ours = !policy->off && !(policy->requests_only && pod->qos == KUBE_QOS_GUARANTEED);
+        bool ours = !policy->off && !observe_stands_beside(spec, pod, k->name) &&
+                    !(policy->requests_only && pod->qos == KUBE_QOS_GUARANTEED);
         c->controlled[RECOMMEND_CPU] =
             spec->controls[API_CPU] && ours && k->requests.cpu_milli != KUBE_ABSENT;
         c->controlled[RECOMMEND_MEMORY] =

@@ -98,6 +98,10 @@ struct observe_view {
 int observe_build(const struct observe *observe, const struct observe_subject *subject,
                   struct observe_view *out, struct error *err);
 void observe_view_clear(struct observe_view *view);
+/* Whether it stands beside the container that serves in a pod of Knative, and the MPA does not name
+ * it: its size is not ours. */
+bool observe_stands_beside(const struct api_spec *spec, const struct kube_pod *pod,
+                           const char *container);
 /* The figures of an observation for status.lastDecision.observation (new reference). */
 json_t *observe_json(const struct observation *seen);
 

@@ -340,6 +340,41 @@ static void test_what_cannot_be_sized_is_not_ours(void **state)
     stop(s);
 }
 
+/* In a pod of Knative the container that requests go to is ours, and who is named. */
+static void test_what_stands_beside_a_function_is_not_ours(void **state)
+{
+    static const char pod[] =
+        "{'metadata':{'name':'p','namespace':'ns','uid':'p'},'spec':{'containers':["
+        "{'name':'log','resources':{'requests':{'cpu':'50m'}},'ports':[{'name':'http'}]},"
+        "{'name':'f','resources':{'requests':{'cpu':'400m'}},'ports':[{'name':'user-port'}]},"
+        "{'name':'queue-proxy','resources':{'requests':{'cpu':'25m'}}}]}}";
+    struct script *s = start("");
+    cleanup_free char *text = fake_quoted(pod);
+    cleanup_json json_t *object = json_loads(text, 0, NULL);
+    const struct recommend_container *c = s->view.seen.containers;
+    (void)state;
+    s->pods[s->pod_count++] = kube_pod_from_json(object);
+    build(s);
+    assert_true(c[0].controlled[RECOMMEND_CPU] && c[1].controlled[RECOMMEND_CPU]);
+    string_set(&s->mpa.spec.target_api_version, KUBE_KNATIVE);
+    build(s);
+    assert_false(c[0].controlled[RECOMMEND_CPU] || c[2].controlled[RECOMMEND_CPU]);
+    assert_true(c[1].controlled[RECOMMEND_CPU]);
+    string_set(&s->mpa.spec.containers[0].name, "*"); /* names nobody */
+    build(s);
+    assert_false(c[0].controlled[RECOMMEND_CPU]);
+    string_set(&s->mpa.spec.containers[0].name, "log");
+    build(s);
+    assert_true(c[0].controlled[RECOMMEND_CPU] && c[1].controlled[RECOMMEND_CPU]);
+    /* Where none is told to serve all are ours but queue-proxy. */
+    string_set(&s->mpa.spec.containers[0].name, "*");
+    s->pods[0]->containers[1].serves = false;
+    build(s);
+    assert_true(c[0].controlled[RECOMMEND_CPU] && c[1].controlled[RECOMMEND_CPU]);
+    assert_false(c[2].controlled[RECOMMEND_CPU]);
+    stop(s);
+}
+
 static void test_an_own_query_gives_seconds_or_buckets(void **state)
 {
     struct script *s = start(",\"query\":\"own_metric{pod=~\\\"$pods\\\"}\"");
@@ -660,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_pods_that_do_not_count),
         cmocka_unit_test(test_a_boost_is_no_size),
         cmocka_unit_test(test_what_cannot_be_sized_is_not_ours),
+        cmocka_unit_test(test_what_stands_beside_a_function_is_not_ours),
         cmocka_unit_test(test_an_own_query_gives_seconds_or_buckets),
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
         cmocka_unit_test(test_a_dot_in_a_pods_name_is_a_dot),
