@@ -59,8 +59,18 @@ void actuate_hand_back(struct kube *kube, const struct kube_revision *revisions,
  * Revision is born with its initial-scale, is ready, has what is needed; when it is quiet it is put
  * behind the activator (Proxy), and after a time of grace its last pod goes. A request at the
  * activator brings it back from there on. */
+struct actuate_defaults { /* for what a Revision's author leaves open */
+    int32_t min_scale, max_scale, initial_scale, activation_scale; /* max_scale 0: no bound */
+    int64_t window_ms, grace_ms, retention_ms;
+    bool never_zero;    /* nothing goes to zero, not even what no route leads to */
+    bool zero_at_first; /* an initial-scale of 0 counts */
+};
+/* Those of a cluster, by the ConfigMap config-autoscaler of Knative; NULL, and what cannot be read:
+ * Knative's own. */
+void actuate_defaults_read(const json_t *config, struct actuate_defaults *out);
 struct actuate_need {
-    bool kept;        /* nobody has a say: it stays as it is */
+    const struct actuate_defaults *defaults; /* NULL: Knative's own */
+    bool kept;                               /* nobody has a say: it stays as it is */
     bool spare;       /* no share of the traffic is its: it stays behind the activator */
     int replicas;     /* -1: not known yet */
     int most;         /* 0: nobody says */

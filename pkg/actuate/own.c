@@ -3,15 +3,12 @@
 #include "actuate/actuate.h"
 
 #include <string.h>
+#include <strings.h>
 
-#define PLENTY     100000 /* of replicas, where nobody says how many */
-#define ACTIVATORS 2      /* that a Revision is behind, at least, in mode Proxy */
-/* Knative's own defaults: how long there is no request before a Revision may sleep, how long it is
- * behind the activator before its last pod goes, and how long a start may take. */
-#define WINDOW_MS   60000
-#define GRACE_MS    30000
-#define DEADLINE_MS 600000
-#define LATER_MS    30000 /* than the deadline: the Revision is to tell first what is wrong */
+#define PLENTY      100000 /* of replicas, where nobody says how many */
+#define ACTIVATORS  2      /* that a Revision is behind, at least, in mode Proxy */
+#define DEADLINE_MS 600000 /* Knative's own default of how long a start may take */
+#define LATER_MS    30000  /* than the deadline: the Revision is to tell first what is wrong */
 /* Who sleeps must be heard: it falls asleep only if it would be, and wakes if it would not. */
 #define HEARD_MS 5000
 #define DEAF_MS  15000
@@ -26,6 +23,85 @@ static int64_t stated(int64_t value, int64_t otherwise)
     return value >= 0 ? value : otherwise;
 }
 
+/* --- defaults --------------------------------------------------------------------------------- */
+/* Knative's own: how long there is no request before a Revision may sleep, and how long it is
+ * behind the activator before its last pod goes. */
+static const struct actuate_defaults knatives = {.initial_scale = 1,
+                                                 .activation_scale = 1,
+                                                 .window_ms = 60000,
+                                                 .grace_ms = 30000,
+                                                 .zero_at_first = true};
+
+static void read_count(const json_t *data, const char *key, int32_t *out)
+{
+    char *end;
+    const char *text = json_str(json_object_get(data, key));
+    long n = strtol(text, &end, 10);
+    if (*text && !*end && n >= 0 && n <= INT32_MAX)
+        *out = (int32_t)n;
+}
+
+static void read_time(const json_t *data, const char *key, int64_t *out_ms)
+{
+    int64_t us;
+    struct error err;
+    if (duration_parse(json_str(json_object_get(data, key)), &us, &err) == 0 && us >= 0)
+        *out_ms = us / 1000;
+}
+
+static bool is_true(const json_t *data, const char *key, bool otherwise)
+{
+    const char *text = json_str(json_object_get(data, key));
+    return *text ? strcasecmp(text, "true") == 0 : otherwise;
+}
+
+void actuate_defaults_read(const json_t *config, struct actuate_defaults *out)
+{
+    const json_t *data = json_object_get(config, "data");
+    *out = knatives;
+    read_count(data, "min-scale", &out->min_scale);
+    read_count(data, "max-scale", &out->max_scale);
+    read_count(data, "initial-scale", &out->initial_scale);
+    read_count(data, "activation-scale", &out->activation_scale);
+    read_time(data, "stable-window", &out->window_ms);
+    read_time(data, "scale-to-zero-grace-period", &out->grace_ms);
+    read_time(data, "scale-to-zero-pod-retention-period", &out->retention_ms);
+    out->never_zero = !is_true(data, "enable-scale-to-zero", true);
+    if (config)
+        out->zero_at_first = is_true(data, "allow-zero-initial-scale", false);
+    if (out->initial_scale == 0 && !out->zero_at_first)
+        out->initial_scale = knatives.initial_scale;
+}
+
+static int32_t stated_count(int32_t value, int32_t otherwise)
+{
+    return value >= 0 ? value : otherwise;
+}
+
+/* What its author leaves open is as the cluster has it. */
+static struct kube_owned fill_in(const struct kube_owned *o, const struct actuate_defaults *d)
+{
+    struct kube_owned out = *o;
+    out.min_scale = stated_count(o->min_scale, d->min_scale);
+    out.max_scale = stated_count(o->max_scale, d->max_scale);
+    out.initial_scale = stated_count(o->initial_scale, d->initial_scale);
+    out.activation_scale = stated_count(o->activation_scale, d->activation_scale);
+    out.window_ms = stated(o->window_ms, d->window_ms);
+    out.retention_ms = stated(o->retention_ms, d->retention_ms);
+    if (out.initial_scale == 0 && !d->zero_at_first)
+        out.initial_scale = d->initial_scale;
+    if (d->never_zero) {
+        out.min_scale = o->unreachable ? 1 : larger(out.min_scale, 1);
+        out.unreachable = false;
+    }
+    return out;
+}
+
+static const struct actuate_defaults *defaults_of(const struct actuate_need *need)
+{
+    return need->defaults ? need->defaults : &knatives;
+}
+
 /* --- what it should have ---------------------------------------------------------------------- */
 /* As Knative has it, min-scale is not for a Revision that nothing leads to. */
 static int32_t floor_of(const struct kube_owned *o)
@@ -33,15 +109,10 @@ static int32_t floor_of(const struct kube_owned *o)
     return o->unreachable ? 0 : larger(o->min_scale, 0);
 }
 
-static int32_t initial_of(const struct kube_owned *o)
-{
-    return o->initial_scale >= 0 ? o->initial_scale : 1;
-}
-
 /* So many ready pods make it active. */
 static int32_t enough(const struct kube_owned *o)
 {
-    return larger(floor_of(o), o->initialized ? 1 : initial_of(o));
+    return larger(floor_of(o), o->initialized ? 1 : o->initial_scale);
 }
 
 static int32_t wanted(const struct kube_owned *o, const struct actuate_need *need)
@@ -68,11 +139,10 @@ static bool started_in_vain(const struct kube_owned *o, int64_t now_ms)
 /* What has just become active is given time to get a request. */
 static bool is_quiet(const struct kube_owned *o, const struct actuate_need *need)
 {
-    int64_t window_ms = stated(o->window_ms, WINDOW_MS);
     if (o->active == KUBE_FALSE)
-        return need->quiet_ms < 0 || need->quiet_ms >= window_ms;
-    return need->quiet_ms >= window_ms && o->active == KUBE_TRUE &&
-           need->now_ms - o->active_since_ms >= window_ms;
+        return need->quiet_ms < 0 || need->quiet_ms >= o->window_ms;
+    return need->quiet_ms >= o->window_ms && o->active == KUBE_TRUE &&
+           need->now_ms - o->active_since_ms >= o->window_ms;
 }
 
 /* A start is awaited to its deadline. What never became ready and was given up rests. */
@@ -118,8 +188,8 @@ static void plan_asleep(const struct kube_owned *o, const struct actuate_need *n
                         struct actuate_plan *plan)
 {
     bool in_vain = !o->initialized && enough(o) > 0 && !o->unreachable;
-    bool over = need->now_ms - o->sks.proxied_since_ms >= GRACE_MS &&
-                need->now_ms - o->active_since_ms >= stated(o->retention_ms, 0);
+    bool over = need->now_ms - o->sks.proxied_since_ms >= defaults_of(need)->grace_ms &&
+                need->now_ms - o->active_since_ms >= o->retention_ms;
     plan->serve = false;
     plan->replicas = -1;
     if (o->active == KUBE_TRUE && !o->sks.proxied)
@@ -131,14 +201,15 @@ static void plan_asleep(const struct kube_owned *o, const struct actuate_need *n
         plan->replicas = 0;
 }
 
-void actuate_plan(const struct kube_owned *o, const struct actuate_need *need,
+void actuate_plan(const struct kube_owned *seen, const struct actuate_need *need,
                   struct actuate_plan *out)
 {
+    const struct kube_owned o = fill_in(seen, defaults_of(need));
     *out = (struct actuate_plan){0};
-    plan_awake(o, need, out);
-    if (sleeps(o, need))
-        plan_asleep(o, need, out);
-    out->initialized = o->initialized || (o->ready >= enough(o) && *o->sks.service);
+    plan_awake(&o, need, out);
+    if (sleeps(&o, need))
+        plan_asleep(&o, need, out);
+    out->initialized = o.initialized || (o.ready >= enough(&o) && *o.sks.service);
 }
 
 /* --- status ----------------------------------------------------------------------------------- */

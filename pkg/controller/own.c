@@ -12,6 +12,8 @@
 #define CLAIM_MS 30000 /* between two tries to set a class */
 #define DEAF_MS  15000 /* before somebody is told */
 #define LEFT_MS  10000 /* between two looks for bounds that nobody holds */
+#define READ_MS  30000 /* between two readings of the cluster's defaults */
+#define DEFAULTS "/api/v1/namespaces/knative-serving/configmaps/config-autoscaler"
 
 struct keep {                     /* of one Revision */
     struct owner *owner;          /* NULL: it has ended, while a write is under way */
@@ -26,13 +28,20 @@ struct keep {                     /* of one Revision */
     bool spare; /* it has no share of the traffic */
 };
 
+struct reading {         /* of the cluster's defaults, under way */
+    struct owner *owner; /* NULL: it has ended */
+};
+
 struct owner {
     struct live *live;
     struct observe_activators *activators;
     uv_timer_t timer;
     struct map keeps; /* namespace/name → struct keep */
     uint64_t mark;
-    int64_t disclaim_after_ms, left_after_ms;
+    int64_t disclaim_after_ms, left_after_ms, read_after_ms;
+    struct reading *reading; /* NULL: none is under way */
+    struct actuate_defaults defaults;
+    bool knows_defaults; /* before, nothing is written: who may not sleep could be asleep then */
     bool begun, soon, told_deaf;
 };
 
@@ -140,6 +149,45 @@ static struct entry *entry_of(const struct owner *o, const struct keep *k)
     return k->mpa ? map_get(&o->live->controller->entries, k->mpa) : NULL;
 }
 
+/* --- the cluster's defaults ------------------------------------------------------------------- */
+static void take_defaults(struct owner *o, const struct kube_response *response)
+{
+    bool closed = response->status == 404 || response->status == 403;
+    if (response->error.code && !closed) { /* what was read before still counts */
+        o->read_after_ms = clock_mono_ms() + EVERY_MS;
+        return;
+    }
+    if (closed && !o->knows_defaults)
+        log_warn("Knative's own defaults are taken for those of this cluster",
+                 log_str("why", response->error.message));
+    if (!closed || !o->knows_defaults)
+        actuate_defaults_read(closed ? NULL : response->json, &o->defaults);
+    o->knows_defaults = true;
+}
+
+static void on_defaults(void *arg, const struct kube_response *response)
+{
+    struct reading *r = arg;
+    if (r->owner) {
+        r->owner->reading = NULL;
+        take_defaults(r->owner, response);
+        owner_wake(r->owner);
+    }
+    free(r);
+}
+
+static void read_defaults(struct owner *o)
+{
+    int64_t now_ms = clock_mono_ms();
+    if (o->reading || now_ms < o->read_after_ms)
+        return;
+    o->read_after_ms = now_ms + READ_MS;
+    o->reading = xcalloc(1, sizeof(*o->reading));
+    o->reading->owner = o;
+    kube_send(o->live->kube,
+              &(struct kube_request){.path = DEFAULTS, .on_done = on_defaults, .arg = o->reading});
+}
+
 /* --- one Revision ----------------------------------------------------------------------------- */
 static void tell_refusal(const struct owner *o, const struct keep *k, const struct error *err)
 {
@@ -174,6 +222,7 @@ static struct actuate_need need_of(const struct owner *o, const struct kube_owne
 {
     int64_t now_ms = clock_mono_ms();
     struct actuate_need need = {
+        .defaults = &o->defaults,
         .kept = k->said != o->mark,
         .spare = k->said == o->mark && k->spare,
         .deaf_ms = o->activators ? observe_activators_deaf_ms(o->activators) : -1,
@@ -199,16 +248,19 @@ static void reconcile(const struct owner *o, const struct kube_owned *seen, stru
 {
     struct actuate_plan plan;
     struct actuate_need need = need_of(o, seen, k);
-    if (k->writing || clock_mono_ms() < k->after_ms)
+    if (k->writing || !o->knows_defaults || clock_mono_ms() < k->after_ms)
         return;
     actuate_plan(seen, &need, &plan);
     k->writing = true;
     actuate_own(o->live->kube, seen, &plan, need.now_ms, on_written, k);
 }
 
-/* Who may fall asleep, or sleeps, has to be heard; but not if no route leads to it. */
-static bool is_drowsy(const struct kube_owned *seen, const struct keep *k)
+/* Who may fall asleep, or sleeps, has to be heard; but not if no route leads to it, or nobody may.
+ */
+static bool is_drowsy(const struct owner *o, const struct kube_owned *seen, const struct keep *k)
 {
+    if (o->defaults.never_zero)
+        return false;
     if (seen->unreachable && seen->replicas == 0)
         return false;
     return seen->active == KUBE_FALSE || seen->replicas == 0 || k->quiet_ms > 0;
@@ -234,8 +286,9 @@ static void look_at_revisions(struct owner *o)
             continue;
         struct keep *k = keep_of(o, seen.namespace_, seen.name);
         k->seen = o->mark;
+        read_defaults(o);
         reconcile(o, &seen, k);
-        if (is_drowsy(&seen, k))
+        if (is_drowsy(o, &seen, k))
             drowsy = k;
     }
     if (!o->activators)
@@ -472,6 +525,8 @@ static void on_closed(uv_handle_t *handle)
 void owner_free(struct owner *o)
 {
     observe_activators_free(o->activators);
+    if (o->reading)
+        o->reading->owner = NULL;
     map_free(&o->keeps, keep_end);
     uv_close((uv_handle_t *)&o->timer, on_closed);
 }

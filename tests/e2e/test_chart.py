@@ -115,7 +115,8 @@ def test_the_role_for_knative_is_that_of_the_plain_manifest():
     assert sorted(set(rights(render("--set", "rbac.knative=true"))) - set(rights(render()))) == rights(plain)
     scoped = render("--set", "rbac.knative=true,rbac.scope=namespaced,watchNamespaces={a}")
     assert [o["rules"] for o in of_kind(scoped, "Role") if o["metadata"]["namespace"] == "knative-serving"] == [
-        [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]]
+        [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["config-autoscaler"], "verbs": ["get"]},
+         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]]
 
 
 def test_the_role_is_that_of_the_plain_manifest():

@@ -56,16 +56,18 @@
 enum mode { PROXY, SERVE };
 enum start { NOT_YET, STARTED };
 
+struct expected { /* replicas -1: left */
+    enum mode mode;
+    int replicas, desired;
+    enum kube_truth active;
+    enum start started;
+};
+
 static const struct {
     const char *what;
     struct kube_owned seen;
     struct actuate_need need;
-    struct { /* replicas -1: left */
-        enum mode mode;
-        int replicas, desired;
-        enum kube_truth active;
-        enum start started;
-    } plan;
+    struct expected plan;
 } cases[] = {
     /* --- born, until it was ready once */
     {"born",
@@ -316,19 +318,167 @@ static const struct {
      {PROXY, NONE, 0, KUBE_FALSE, STARTED}},
 };
 
+static void check(const char *what, const struct kube_owned *seen, const struct actuate_need *need,
+                  const struct expected *expected)
+{
+    struct actuate_plan p;
+    actuate_plan(seen, need, &p);
+    bool as_said = p.serve == (expected->mode == SERVE) && p.replicas == expected->replicas &&
+                   p.desired == expected->desired && p.active == expected->active &&
+                   p.initialized == (expected->started == STARTED);
+    if (!as_said)
+        fail_msg("%s: serve %d, replicas %d, desired %d, active %d, initialized %d", what, p.serve,
+                 p.replicas, p.desired, (int)p.active, p.initialized);
+}
+
 static void every_state_has_its_plan(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct actuate_plan p;
-        actuate_plan(&cases[i].seen, &cases[i].need, &p);
-        bool as_said = p.serve == (cases[i].plan.mode == SERVE) &&
-                       p.replicas == cases[i].plan.replicas && p.desired == cases[i].plan.desired &&
-                       p.active == cases[i].plan.active &&
-                       p.initialized == (cases[i].plan.started == STARTED);
-        if (!as_said)
-            fail_msg("%s: serve %d, replicas %d, desired %d, active %d, initialized %d",
-                     cases[i].what, p.serve, p.replicas, p.desired, (int)p.active, p.initialized);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        check(cases[i].what, &cases[i].seen, &cases[i].need, &cases[i].plan);
+}
+
+/* --- the cluster's defaults ------------------------------------------------------------------- */
+static struct actuate_defaults defaults_by(const char *data)
+{
+    struct actuate_defaults d;
+    cleanup_free char *text = xasprintf("{'data':{%s}}", data);
+    cleanup_free char *quoted = fake_quoted(text);
+    cleanup_json json_t *config = json_loads(quoted, 0, NULL);
+    assert_non_null(config);
+    actuate_defaults_read(config, &d);
+    return d;
+}
+
+/* As its sources have it: knative.dev/serving, pkg/autoscaler/config. */
+static void without_a_word_of_the_cluster_knative_has_its_own_defaults(void **state)
+{
+    struct actuate_defaults none, empty = defaults_by("'_example':'stable-window: 5s'");
+    (void)state;
+    actuate_defaults_read(NULL, &none);
+    assert_int_equal(none.window_ms, 60 * SEC);
+    assert_int_equal(none.grace_ms, 30 * SEC);
+    assert_int_equal(none.retention_ms, 0);
+    assert_int_equal(none.initial_scale, 1);
+    assert_int_equal(none.min_scale, 0);
+    assert_int_equal(none.max_scale, 0);
+    assert_false(none.never_zero);
+    assert_true(none.zero_at_first); /* its webhook has let the Revision pass */
+    assert_int_equal(empty.window_ms, 60 * SEC);
+    assert_false(empty.zero_at_first);
+}
+
+static void what_the_cluster_says_is_read(void **state)
+{
+    struct actuate_defaults d = defaults_by(
+        "'enable-scale-to-zero':'false','scale-to-zero-grace-period':'1m30s','stable-window':'6s',"
+        "'scale-to-zero-pod-retention-period':'5m','initial-scale':'0','min-scale':'2',"
+        "'allow-zero-initial-scale':'true','max-scale':'7','activation-scale':'3'");
+    (void)state;
+    assert_true(d.never_zero && d.zero_at_first);
+    assert_int_equal(d.grace_ms, 90 * SEC);
+    assert_int_equal(d.window_ms, 6 * SEC);
+    assert_int_equal(d.retention_ms, 300 * SEC);
+    assert_int_equal(d.initial_scale, 0);
+    assert_int_equal(d.min_scale, 2);
+    assert_int_equal(d.max_scale, 7);
+    assert_int_equal(d.activation_scale, 3);
+    d = defaults_by("'initial-scale':'0','min-scale':'many','stable-window':'-5s','max-scale':''");
+    assert_int_equal(d.initial_scale, 1);
+    assert_int_equal(d.min_scale, 0);
+    assert_int_equal(d.window_ms, 60 * SEC);
+    assert_int_equal(d.max_scale, 0);
+}
+
+static void the_cluster_decides_what_an_author_leaves_open(void **state)
+{
+    static const struct {
+        const char *name, *data;
+        struct kube_owned seen;
+        struct actuate_need need;
+        struct expected expected;
+    } rows[] = {
+        {"a shorter window",
+         "'stable-window':'10s'",
+         {AUTHOR, SERVES, HAS(1, 1), ACTIVE(100), .desired = 1},
+         QUIET(10),
+         {PROXY, NONE, 1, KUBE_TRUE, STARTED}},
+        {"a window of its own",
+         "'stable-window':'10s'",
+         {BOUND, .window_ms = 60 * SEC, SERVES, HAS(1, 1), ACTIVE(100), .desired = 1},
+         QUIET(10),
+         {SERVE, NONE, 1, KUBE_TRUE, STARTED}},
+        {"a longer grace",
+         "'scale-to-zero-grace-period':'60s'",
+         {AUTHOR, PROXIED(59), HAS(1, 1), INACTIVE(59), .desired = 0},
+         QUIET(120),
+         {PROXY, NONE, 0, KUBE_FALSE, STARTED}},
+        {"a longer grace is over",
+         "'scale-to-zero-grace-period':'60s'",
+         {AUTHOR, PROXIED(60), HAS(1, 1), INACTIVE(60), .desired = 0},
+         QUIET(120),
+         {PROXY, 0, 0, KUBE_FALSE, STARTED}},
+        {"the last pod is kept",
+         "'scale-to-zero-pod-retention-period':'5m'",
+         {AUTHOR, PROXIED(60), HAS(1, 1), INACTIVE(60), .desired = 0},
+         QUIET(120),
+         {PROXY, NONE, 0, KUBE_FALSE, STARTED}},
+        {"a min-scale",
+         "'min-scale':'2'",
+         {AUTHOR, SERVES, HAS(1, 1), ACTIVE(100), .desired = 1},
+         QUIET(600),
+         {SERVE, 2, 2, KUBE_UNKNOWN, STARTED}},
+        {"a min-scale, and its author's",
+         "'min-scale':'2'",
+         {TIMES, .min_scale = 0, .max_scale = NONE, .initial_scale = NONE, SERVES, HAS(1, 1),
+          ACTIVE(100), .desired = 1},
+         QUIET(600),
+         {PROXY, NONE, 1, KUBE_TRUE, STARTED}},
+        {"a max-scale",
+         "'max-scale':'2'",
+         {AUTHOR, SERVES, HAS(1, 1), ACTIVE(100), .desired = 1},
+         BUSY(5),
+         {SERVE, 2, 2, KUBE_TRUE, STARTED}},
+        {"a max-scale, and none of its author",
+         "'max-scale':'2'",
+         {TIMES, .min_scale = NONE, .max_scale = 0, .initial_scale = NONE, SERVES, HAS(1, 1),
+          ACTIVE(100), .desired = 1},
+         BUSY(5),
+         {SERVE, 5, 5, KUBE_TRUE, STARTED}},
+        {"an initial-scale",
+         "'initial-scale':'3'",
+         {AUTHOR, NO_SKS, HAS(1, 0), .desired = NONE},
+         ANEW,
+         {PROXY, 3, 3, KUBE_UNKNOWN, NOT_YET}},
+        {"an initial-scale of 0 that is not allowed",
+         "'initial-scale':'2'",
+         {TIMES, .min_scale = NONE, .max_scale = NONE, .initial_scale = 0, NO_SKS, HAS(1, 0),
+          .desired = NONE},
+         ANEW,
+         {PROXY, 2, 2, KUBE_UNKNOWN, NOT_YET}},
+        {"nothing goes to zero",
+         "'enable-scale-to-zero':'false'",
+         {AUTHOR, SERVES, HAS(3, 3), ACTIVE(100), .desired = 3},
+         QUIET(600),
+         {SERVE, 1, 1, KUBE_TRUE, STARTED}},
+        {"nothing goes to zero, and what sleeps wakes",
+         "'enable-scale-to-zero':'false'",
+         {AUTHOR, PROXIED(900), HAS(0, 0), INACTIVE(900), .desired = 0},
+         QUIET(900),
+         {PROXY, 1, 1, KUBE_UNKNOWN, STARTED}},
+        {"nothing goes to zero, not even where no route leads",
+         "'enable-scale-to-zero':'false'",
+         {TIMES, .min_scale = 2, .max_scale = NONE, .initial_scale = NONE, SERVES, HAS(2, 2),
+          ACTIVE(100), .desired = 2, .unreachable = true},
+         QUIET(600),
+         {SERVE, 1, 1, KUBE_TRUE, STARTED}},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct actuate_defaults d = defaults_by(rows[i].data);
+        struct actuate_need need = rows[i].need;
+        need.defaults = &d;
+        check(rows[i].name, &rows[i].seen, &need, &rows[i].expected);
     }
 }
 
@@ -536,6 +686,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_state_has_its_plan),
+        cmocka_unit_test(without_a_word_of_the_cluster_knative_has_its_own_defaults),
+        cmocka_unit_test(what_the_cluster_says_is_read),
+        cmocka_unit_test(the_cluster_decides_what_an_author_leaves_open),
         cmocka_unit_test(status_is_what_makes_a_revision_ready),
         cmocka_unit_test(a_time_is_that_of_the_last_change),
         TEST(what_differs_is_written_once),

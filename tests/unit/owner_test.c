@@ -17,6 +17,7 @@ struct scene {
     const char *held; /* by the activator */
     char log[32768];  /* of what is written */
     bool refuse;
+    const char *config; /* of Knative's autoscaler; NULL: it may not be read */
 };
 
 #define META(name, more)                                                                           \
@@ -83,6 +84,8 @@ static void reply_activators(const struct scene *w, const struct fake_request *r
     fake_reply(r->conn, 200, "", body);
 }
 
+#define CONFIG "/api/v1/namespaces/knative-serving/configmaps/config-autoscaler"
+
 static void on_request(void *arg, const struct fake_request *r)
 {
     struct scene *w = arg;
@@ -96,6 +99,9 @@ static void on_request(void *arg, const struct fake_request *r)
         fake_reply(r->conn, 200, "", w->held);
     } else if (strstr(r->target, "/knative-serving/pods")) {
         reply_activators(w, r);
+    } else if (strcmp(r->target, CONFIG) == 0) {
+        cleanup_free char *body = fake_quoted(w->config ? w->config : "{'message':'no right'}");
+        fake_reply(r->conn, w->config ? 200 : 403, "", body);
     } else if (strcmp(r->method, "GET") == 0) {
         reply_list(w, r);
     } else {
@@ -134,6 +140,7 @@ static int setup(void **state)
     w->fake.on_request = on_request;
     w->fake.arg = w;
     w->held = "up 1\n";
+    w->config = "{}";
     fake_start(&w->fake, NULL);
     *state = w;
     return 0;
@@ -245,6 +252,28 @@ static void each_revision_of_a_split_wakes_to_its_share(void **state)
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':3}}"));
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-2/scale", "{'spec':{'replicas':1}}"));
     assert_false(wrote(w, "/deployments/d-f-3/scale", ""));
+}
+
+/* By the defaults of the cluster, which are read before anything is written. */
+static void who_may_not_sleep_is_woken(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->config = "{'data':{'enable-scale-to-zero':'false'}}";
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
+    assert_false(wrote(w, "/podautoscalers/f-1/status", "'desiredScale':0"));
+}
+
+/* An older role does not let the controller see them. */
+static void defaults_that_cannot_be_read_are_knatives(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->config = NULL;
+    w->held = HOLDS("f-1");
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
 }
 
 static void one_without_an_mpa_wakes_too(void **state)
@@ -381,6 +410,8 @@ int main(void)
         TEST(a_class_of_ours_goes_with_its_mpa),
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
         TEST(each_revision_of_a_split_wakes_to_its_share),
+        TEST(who_may_not_sleep_is_woken),
+        TEST(defaults_that_cannot_be_read_are_knatives),
         TEST(one_without_an_mpa_wakes_too),
         TEST(bounds_that_nobody_holds_are_handed_back),
         TEST(only_those_that_nobody_holds_are),
