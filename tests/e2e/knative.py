@@ -12,6 +12,7 @@ from harness import Load, ROOT, get, kubectl, listing, wait
 
 EXAMPLE = (ROOT / "deploy/examples/knative.yaml").read_text()
 SERVICE, AUTOSCALER = yaml.safe_load_all(EXAMPLE)
+IN_ITS_PLACE = yaml.safe_load((ROOT / "deploy/examples/knative-own.yaml").read_text())
 # The shortest window that Knative takes: a pod without requests is gone within half a minute.
 QUICK_TO_ZERO = {"autoscaling.knative.dev/window": "6s"}
 

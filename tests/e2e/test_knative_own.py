@@ -31,8 +31,8 @@ def function(with_knative):
 
 
 def make_autoscaler(namespace, **spec):
-    made = copy.deepcopy(knative.AUTOSCALER)
-    made["spec"].update(spec, policy={"updateMode": "Auto", "knative": "Own"})
+    made = copy.deepcopy(knative.IN_ITS_PLACE)
+    made["spec"].update(spec)
     kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(made))
 
 

@@ -14,7 +14,8 @@ struct scene {
     struct observe *observe;
     struct controller *controller;
     struct object objects[8];
-    const char *held; /* by the activator */
+    const char *held; /* by the activator; NULL: it cannot tell */
+    int readings;     /* of it */
     char log[32768];  /* of what is written */
     bool refuse;
     const char *config; /* of Knative's autoscaler; NULL: it may not be read */
@@ -24,13 +25,14 @@ struct scene {
     "'metadata':{'name':'" name "','namespace':'s','uid':'u-" name "','resourceVersion':'9',"      \
     "'generation':1" more "}"
 #define BY(owner) ",'ownerReferences':[{'kind':'X','name':'x','uid':'" owner "','controller':true}]"
-#define MPA_WITHIN(target, policy, within)                                                         \
+#define MPA_ON(kind, target, policy, within)                                                       \
     "{'apiVersion':'autoscaling.faasrl.io/v1alpha1','kind':'MultidimPodAutoscaler'," META(         \
         "m", "") ",'spec':{'scaleTargetRef':{'apiVersion':'serving.knative.dev/"                   \
-                 "v1','kind':'Service','name':'" target                                            \
+                 "v1','kind':'" kind "','name':'" target                                           \
                  "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{" within      \
                  ",'maxReplicas':5}},'policy':{" policy "}}}"
-#define MPA(target, policy) MPA_WITHIN(target, policy, "'minReplicas':2")
+#define MPA_WITHIN(target, policy, within) MPA_ON("Service", target, policy, within)
+#define MPA(target, policy)                MPA_WITHIN(target, policy, "'minReplicas':2")
 #define SPLIT_SERVICE(name, mark, annotations, traffic)                                            \
     "{" META(name, ",'annotations':{" mark                                                         \
                    "}") ",'spec':{'template':{'metadata':{'annotations':{" annotations             \
@@ -96,7 +98,8 @@ static void on_request(void *arg, const struct fake_request *r)
         fake_reply(r->conn, 200, "",
                    "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
     } else if (strcmp(r->target, "/metrics") == 0) {
-        fake_reply(r->conn, 200, "", w->held);
+        w->readings++;
+        fake_reply(r->conn, w->held ? 200 : 500, "", w->held ? w->held : "");
     } else if (strstr(r->target, "/knative-serving/pods")) {
         reply_activators(w, r);
     } else if (strcmp(r->target, CONFIG) == 0) {
@@ -149,6 +152,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct scene *w = *state;
+    clock_use_system();
     controller_free(w->controller);
     observe_free(w->observe);
     prom_free(w->prom);
@@ -184,6 +188,38 @@ static void what_an_author_has_set_stays(void **state)
     int64_t began_ms = clock_mono_ms();
     fake_run_until(&w->fake, clock_mono_ms() - began_ms > 2500);
     assert_false(wrote(w, SERVICES_F, ""));
+}
+
+/* It would be undone: the Service says what is in it. */
+static void what_a_service_has_made_cannot_be_owned(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] =
+        (struct object){"multidimpodautoscalers",
+                        MPA_ON("Configuration", "f", "'knative':'Own'", "'minReplicas':1")};
+    w->objects[1] = (struct object){
+        "/configurations?",
+        "{" META("f",
+                 BY("u-s")) ",'spec':{'template':{}},'status':{'latestReadyRevisionName':'f-1'}}"};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'CannotOwn'"));
+    assert_true(wrote(w, "/events", "a Service has made it: name that one"));
+    assert_false(wrote(w, "/configurations/f", ""));
+}
+
+static void a_class_that_is_refused_is_told(void **state)
+{
+    struct scene *w = *state;
+    w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Own'")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "")};
+    w->refuse = true;
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'CannotOwn'"));
+    assert_true(wrote(w, "/events", "no right"));
 }
 
 /* One of ours whose MPA names another target, or has changed its mind, is as it was again. */
@@ -252,6 +288,21 @@ static void each_revision_of_a_split_wakes_to_its_share(void **state)
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':3}}"));
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-2/scale", "{'spec':{'replicas':1}}"));
     assert_false(wrote(w, "/deployments/d-f-3/scale", ""));
+}
+
+/* Nor does anybody go on sleeping whom nobody would hear. */
+static void that_activators_cannot_be_read_is_told(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->held = NULL;
+    start(w);
+    fake_run_until(&w->fake, w->readings > 0);
+    assert_false(wrote(w, "/events", "'reason':'CannotSleep'"));
+    clock_set(clock_mono_ms() + 16000, clock_wall_ms());
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'CannotSleep'"));
+    assert_true(wrote(w, "/events", "HTTP status 500"));
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
 }
 
 /* By the defaults of the cluster, which are read before anything is written. */
@@ -407,9 +458,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_template_without_a_class_gets_ours_if_the_mpa_says_own),
         TEST(what_an_author_has_set_stays),
+        TEST(what_a_service_has_made_cannot_be_owned),
+        TEST(a_class_that_is_refused_is_told),
         TEST(a_class_of_ours_goes_with_its_mpa),
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
         TEST(each_revision_of_a_split_wakes_to_its_share),
+        TEST(that_activators_cannot_be_read_is_told),
         TEST(who_may_not_sleep_is_woken),
         TEST(defaults_that_cannot_be_read_are_knatives),
         TEST(one_without_an_mpa_wakes_too),
