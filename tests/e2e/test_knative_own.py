@@ -197,3 +197,17 @@ def test_a_new_revision_and_handing_back(function):
     assert replicas_of(namespace, new) == left or knative.traffic_of(namespace) == {last: 100}
     wait("all traffic is Knative's", lambda: knative.traffic_of(namespace) == {last: 100}, 30)
     assert knative.ask(namespace, last)[0] == 200
+
+
+def test_what_an_absent_controller_missed_is_handed_back(function):
+    """The MPA, the last one of Knative, is deleted while nobody is there to see it."""
+    namespace, revision, controller = function
+    controller.kill()
+    kubectl("delete", "mpa", "primes", "-n", namespace)
+    assert service_of(namespace)["metadata"]["annotations"][OWNED] == "true"
+    controller.start()
+    last = wait("Knative's own class is back", lambda: ready_of_class(namespace, None) or ready_of_class(
+        namespace, "kpa.autoscaling.knative.dev"), 90)
+    assert last != revision and OWNED not in service_of(namespace)["metadata"]["annotations"]
+    wait("all traffic is Knative's", lambda: knative.traffic_of(namespace) == {last: 100}, 30)
+    assert knative.ask(namespace, last)[0] == 200
