@@ -7,11 +7,12 @@
 
 #define COMPONENT       "faasrl-mpa"
 #define MAX_SAYINGS     4096
-#define MAX_REMEMBERED  256 /* of those that are sent: a saying takes 3 KiB */
+#define MAX_REMEMBERED  256 /* of those that are sent: a saying takes 5.5 KiB */
 #define MAX_OBJECTS     4096
 #define SAME_WITHIN_MS  (10 * 60 * 1000)
 #define OBJECT_BURST    25.0
 #define OBJECT_REFILL_S 300.0
+#define OBJECT_SWEEP_MS 60000
 #define MAX_MESSAGE     1024
 #define MAX_REASON      128
 #define MAX_OBJECT_NAME 230
@@ -42,6 +43,7 @@ struct kube_events {
     struct kube_index sayings, objects;
     TAILQ_HEAD(saying_list, saying) recent_sayings; /* the longest unheard first */
     TAILQ_HEAD(, object_bucket) recent_objects;
+    int64_t swept_ms;
 };
 
 /* --- the bound per object --------------------------------------------------------------------- */
@@ -51,6 +53,31 @@ static void object_free(struct kube_events *events, struct object_bucket *o)
     TAILQ_REMOVE(&events->recent_objects, o, recent);
     free(o->key);
     free(o);
+}
+
+static void object_refill(struct object_bucket *o, int64_t now_ms)
+{
+    o->tokens += (double)(now_ms - o->filled_ms) / 1000.0 / OBJECT_REFILL_S;
+    if (o->tokens > OBJECT_BURST)
+        o->tokens = OBJECT_BURST;
+    o->filled_ms = now_ms;
+}
+
+/* A full bucket bounds no more than a new one would: objects that went, or have long been quiet,
+ * take no memory. One that is still limited may be older than many that are not, so all are looked
+ * at, once a minute. */
+static void objects_sweep(struct kube_events *events, int64_t now_ms)
+{
+    if (now_ms - events->swept_ms < OBJECT_SWEEP_MS)
+        return;
+    events->swept_ms = now_ms;
+    struct object_bucket *o = TAILQ_FIRST(&events->recent_objects), *next;
+    for (; o; o = next) {
+        next = TAILQ_NEXT(o, recent);
+        object_refill(o, now_ms);
+        if (o->tokens >= OBJECT_BURST)
+            object_free(events, o);
+    }
 }
 
 static struct object_bucket *object_find(struct kube_events *events, const char *key)
@@ -78,12 +105,10 @@ static bool object_may(struct kube_events *events, const struct kube_event *e)
     cleanup_free char *key =
         xasprintf("%s/%s/%s/%s", e->kind ? e->kind : "", e->namespace_ ? e->namespace_ : "",
                   e->name ? e->name : "", e->uid ? e->uid : "");
-    struct object_bucket *o = object_find(events, key);
     int64_t now_ms = clock_mono_ms();
-    o->tokens += (double)(now_ms - o->filled_ms) / 1000.0 / OBJECT_REFILL_S;
-    if (o->tokens > OBJECT_BURST)
-        o->tokens = OBJECT_BURST;
-    o->filled_ms = now_ms;
+    objects_sweep(events, now_ms);
+    struct object_bucket *o = object_find(events, key);
+    object_refill(o, now_ms);
     TAILQ_REMOVE(&events->recent_objects, o, recent);
     TAILQ_INSERT_TAIL(&events->recent_objects, o, recent);
     if (o->tokens < 1)
@@ -266,6 +291,11 @@ void kube_event_send(struct kube *kube, const struct kube_event *event)
     TAILQ_INSERT_TAIL(&events->recent_sayings, s, recent);
     if (!s->sending)
         saying_send(s);
+}
+
+size_t kube_events_objects(struct kube *kube)
+{
+    return events_of(kube)->objects.count;
 }
 
 void kube_events_free(struct kube_events *events)

@@ -26,6 +26,7 @@ void kube_tell_watch_error(const struct kube *kube, const char *path);
 /* The state of events.c, kept for it by the client. */
 struct kube_events;
 struct kube_events **kube_events_slot(struct kube *kube);
+size_t kube_events_objects(struct kube *kube); /* of how many objects it counts the events */
 void kube_events_free(struct kube_events *events);
 
 /* Something that must know when the client goes: watches and leases. */

@@ -1,3 +1,4 @@
+#include "kube/internal.h"
 #include "kube_fake.h"
 
 struct journal {
@@ -220,6 +221,47 @@ static void memory_is_bounded(void **state)
         kube_event_send(j->fake.kube, &event);
     }
     fake_run_until(&j->fake, j->posts > 0);
+    assert_int_equal(kube_events_objects(j->fake.kube), 4096);
+    journal_free(j);
+}
+
+/* Says something about the object with this uid; what it says is new each time. */
+static void say(struct journal *j, const char *uid)
+{
+    static int said;
+    cleanup_free char *message = xasprintf("number %d", said++);
+    struct kube_event event = scaled;
+    event.uid = uid;
+    event.message = message;
+    kube_event_send(j->fake.kube, &event);
+}
+
+/* Objects come and go for hours: of each as much is kept as still bounds something. */
+static void objects_that_went_are_forgotten(void **state)
+{
+    (void)state;
+    struct journal *j = journal_new();
+    for (int i = 0; i < 25; i++)
+        say(j, "flooded");
+    fake_run_until(&j->fake, j->posts == 25);
+    for (int i = 0; i < 1000; i++) {
+        cleanup_free char *uid = xasprintf("u%d", i);
+        clock_advance(1000);
+        say(j, uid);
+        fake_run_until(&j->fake, j->posts == 26 + i);
+        /* An event's token is back after 300 s; within another minute it is looked at. */
+        assert_in_range(kube_events_objects(j->fake.kube), 1, 300 + 60 + 2);
+    }
+    clock_advance(400000);
+    say(j, "last");
+    assert_int_equal(kube_events_objects(j->fake.kube), 2); /* and the flooded one's */
+    fake_run_until(&j->fake, j->posts == 25 + 1001);
+    /* 1,400 s gave it 4 of its 25 back: it was not forgotten with those that came later. */
+    for (int i = 0; i < 10; i++)
+        say(j, "flooded");
+    fake_run_until(&j->fake, j->posts == 25 + 1001 + 4);
+    settle(j);
+    assert_int_equal(j->posts, 25 + 1001 + 4);
     journal_free(j);
 }
 
@@ -234,6 +276,7 @@ int main(void)
         cmocka_unit_test(one_object_cannot_flood),
         cmocka_unit_test(long_texts_are_cut_between_characters),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(objects_that_went_are_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
