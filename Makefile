@@ -307,7 +307,7 @@ fmt: | $(BUILD)/.need-lint ## format the C sources
 	@git ls-files --cached --others --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --- measuring, packing, cleaning ---------------------------------------------------------------
-.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods bench-scale image sbom chart krew man install clean
+.PHONY: bench experiments comparison fidelity side-by-side knative-side-by-side newpods bench-scale scale-test image sbom chart krew man install clean
 bench: all $(BUILD)/bench $(BUILD)/policy ## measure speed and memory, into build/bench.json
 	@tests/bench/run
 $(BUILD)/bench: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/bench/*.c)) $(LIB)
@@ -330,9 +330,12 @@ knative-side-by-side: all $(FUNCTION) $(LOAD) $(BUILD)/policy | $(BUILD)/.need-e
 	@$(call on-cluster,tests/side-by-side/knative $(SIDE_BY_SIDE))
 newpods: all $(FUNCTION) $(BUILD)/policy | $(BUILD)/.need-e2e ## when new pods have their size on a real cluster, into docs/new-pods.md (five minutes)
 	@$(call on-cluster,tests/newpods/run $(NEWPODS))
-# SIZES="1000": how many MPAs, each size can be measured by itself; SCALE=--docs writes docs/scale.md, too.
-bench-scale: all $(BUILD)/scale/feed | $(BUILD)/.need-e2e ## 1,000 to 10,000 MPAs beside as many HPAs and VPAs on fake nodes (an hour and more)
+# SIZES="1000": how many MPAs, each size can be measured by itself; SCALE=--docs writes docs/scale.md, too; SCALE=--check
+# fails also where a goal is missed.
+bench-scale: all $(BUILD)/scale/feed scale-test | $(BUILD)/.need-e2e ## 1,000 to 10,000 MPAs beside as many HPAs and VPAs on fake nodes (an hour and more)
 	@tests/scale/run $(SIZES) $(SCALE)
+scale-test: | $(BUILD)/.need-e2e ## what make bench-scale judges by: made-up figures of whole and of broken runs
+	@$(PYTHON) -B -m pytest -q -p no:cacheprovider tests/scale $(PYTEST)
 $(BUILD)/scale/feed: $(wildcard tests/scale/feed/*.go) tests/scale/feed/go.mod
 	@tools/need-go
 	@mkdir -p $(@D)

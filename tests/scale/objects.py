@@ -15,6 +15,7 @@ NAMESPACE = "scale"
 PODS = 2
 THREADS = 12
 PODS_A_NODE = 1000
+TRIES = 8
 connections = threading.local()
 
 KINDS = {
@@ -49,6 +50,17 @@ def ask(method, path, body=None, patch=False):
             if last:
                 raise
     raise AssertionError("not reached")
+
+
+def insist(method, path, body=None, patch=False, pause=time.sleep):
+    """As ask, but not content with "later" or "I failed": asked again, after half a minute in all no more."""
+    for i in range(TRIES):
+        status, answer = ask(method, path, body, patch)
+        if status != 429 and status < 500:
+            break
+        if i + 1 < TRIES:
+            pause(min(10, 0.25 * 2**i))
+    return status, answer
 
 
 def name_of(i):
@@ -106,7 +118,7 @@ MAKE = {"nodes": node, "deployments": deployment, "mpas": mpa, "hpas": hpa, "vpa
 def names(kind):
     found, more = set(), ""
     while True:
-        status, page = ask("GET", f"{KINDS[kind]}?limit=2000&continue={more}")
+        status, page = insist("GET", f"{KINDS[kind]}?limit=2000&continue={more}")
         assert status == 200, page
         found |= {item["metadata"]["name"] for item in page["items"]}
         more = page["metadata"].get("continue")
@@ -120,8 +132,8 @@ def make(kind, wanted):
 
     def one(work):
         method, name = work
-        status, answer = (ask("POST", KINDS[kind], MAKE[kind](name)) if method == "POST"
-                          else ask("DELETE", f"{KINDS[kind]}/{name}"))
+        status, answer = (insist("POST", KINDS[kind], MAKE[kind](name)) if method == "POST"
+                          else insist("DELETE", f"{KINDS[kind]}/{name}"))
         assert status in (200, 201, 202, 404, 409), answer
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -145,15 +157,20 @@ def reset_replicas():
     changed = []
     for page in pages("deployments"):
         changed += [d["metadata"]["name"] for d in page if d["spec"]["replicas"] != PODS]
+
+    def one(name):
+        status, answer = insist("PATCH", f"{KINDS['deployments']}/{name}", {"spec": {"replicas": PODS}}, True)
+        assert status == 200, answer
+
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda name: ask("PATCH", f"{KINDS['deployments']}/{name}", {"spec": {"replicas": PODS}}, True),
-                      changed))
+        list(pool.map(one, changed))
 
 
 def pages(kind):
     more = ""
     while True:
-        _, page = ask("GET", f"{KINDS[kind]}?limit=2000&continue={more}")
+        status, page = insist("GET", f"{KINDS[kind]}?limit=2000&continue={more}")
+        assert status == 200, page
         yield page["items"]
         more = page["metadata"].get("continue")
         if not more:

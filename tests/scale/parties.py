@@ -7,10 +7,10 @@ import ssl
 import time
 import urllib.request
 
+from judge import SCRAPE_S
 from place import API, NAME, OUT, PKI, PORTS, ROOT, background, built, harness
 
 PAGE = 1 / os.sysconf("SC_CLK_TCK")
-SCRAPE_S = 15
 UNVERIFIED = ssl._create_unverified_context()  # of the peers' own certificates, on this machine
 
 
@@ -19,15 +19,30 @@ def read(url):
         return answer.read().decode()
 
 
+def series(text):
+    """Name, labels as they are written, and value."""
+    for line in text.splitlines():
+        match = re.match(r"(\w+)(\{.*\})? (\S+)", line)
+        if match:
+            yield match[1], match[2] or "", float(match[3])
+
+
 class Exposed(dict):
     """What a program tells at /metrics, summed by name."""
 
     def __init__(self, text):
         super().__init__()
-        for line in text.splitlines():
-            match = re.match(r"(\w+)(\{.*\})? (\S+)", line)
-            if match:
-                self[match[1]] = self.get(match[1], 0) + float(match[3])
+        self.text = text
+        for name, _, value in series(text):
+            self[name] = self.get(name, 0) + value
+
+    def where(self, name, *labels):
+        """The sum of those alone that have all of these labels, written as in 'result="failed"'."""
+        if not labels:
+            return self.get(name, 0)
+        own = "\n".join(line for line in self.text.splitlines() if line.startswith(name))
+        return sum(value for n, has, value in series(own)
+                   if n == name and all(re.search(rf"[{{,]{re.escape(label)}[,}}]", has) for label in labels))
 
 
 class Process:
