@@ -223,7 +223,8 @@ fuzz: $(BUILD)/.need-clang ## run each fuzzer for FUZZ_SECONDS
 $(BUILD)/fuzzer/%: $(BUILD)/obj/tests/fuzz/%_fuzz.o $(LIB)
 	@mkdir -p $(@D)
 	@echo "  LD    $@"
-	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(LIB) $(PKG_LIBS)
+	@$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIB) $(PKG_LIBS)
+$(BUILD)/fuzzer/convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard cmd/mpactl/convert*.c) cmd/mpactl/options.c)
 .PRECIOUS: $(BUILD)/obj/tests/fuzz/%.o
 .PHONY: fuzz-coverage
 fuzz-coverage: $(BUILD)/.need-clang ## how much of each parser its fuzzer's corpus runs through (FUZZ_DOCS=1: renew docs/fuzzing.md)

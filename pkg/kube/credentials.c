@@ -252,12 +252,11 @@ static void on_plugin_done(void *arg, const char *output, size_t len, const stru
     c->plugin = NULL;
     c->ran_ms = clock_mono_ms();
     c->failure = (struct error){0};
-    if (err) {
+    if (err)
         c->failure = *err;
-        hide_environment(c->exec, c->failure.message);
-    } else if (take_output(c, output, len, &c->failure) < 0) {
+    else if (take_output(c, output, len, &c->failure) < 0)
         error_prefix(&c->failure, "credential plugin %s", c->exec->command);
-    }
+    hide_environment(c->exec, c->failure.message);
     struct error failure = c->failure;
     answer_all(c, failure.code == ERROR_NONE ? NULL : &failure);
 }

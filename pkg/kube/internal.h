@@ -165,6 +165,7 @@ void kube_ours_tell(const struct kube_ours *claim, const void *sks, struct kube_
 /* An annotation that is a whole number, also in its older spelling (NULL: there is none); -1:
  * absent. */
 int32_t kube_scale_at(const json_t *object, const char *key, const char *older);
+int32_t kube_count_at(const json_t *object, const char *key); /* of its status; -1: unknown */
 
 /* --- openwhisk.c: OpenWhisk's actions -----------------------------------------------------------
  */

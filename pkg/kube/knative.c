@@ -85,7 +85,7 @@ int32_t kube_scale_at(const json_t *object, const char *key, const char *older)
     return *text && !*end && n >= 0 && n <= INT32_MAX ? (int32_t)n : -1;
 }
 
-static int32_t count_at(const json_t *object, const char *key)
+int32_t kube_count_at(const json_t *object, const char *key)
 {
     const json_t *value = json_path(object, "status", key, NULL);
     json_int_t n = json_integer_value(value);
@@ -109,11 +109,14 @@ static void route_free(void *value)
     free(r);
 }
 
-static void add_share(struct route *r, const char *name, int percent)
+/* given: by the server, so any number. */
+static void add_share(struct route *r, const char *name, json_int_t given)
 {
+    int percent = given < 0 ? 0 : given > 100 ? 100 : (int)given;
     for (size_t i = 0; i < r->count; i++)
         if (strcmp(r->shares[i].revision, name) == 0) {
-            r->shares[i].percent += percent;
+            int sum = r->shares[i].percent + percent;
+            r->shares[i].percent = sum < 100 ? sum : 100;
             return;
         }
     if (*name && percent > 0 && r->count < KUBE_MAX_REVISIONS)
@@ -146,7 +149,7 @@ static void *route_make(void *arg, const json_t *object, void *old)
     read_template(r, object);
     json_array_foreach (json_path(object, "status", "traffic", NULL), i, item)
         add_share(r, json_str(json_object_get(item, "revisionName")),
-                  (int)json_integer_value(json_object_get(item, "percent")));
+                  json_integer_value(json_object_get(item, "percent")));
     const char *ready = json_str(json_path(object, "status", "latestReadyRevisionName", NULL));
     const char *made = json_str(json_path(object, "status", "latestCreatedRevisionName", NULL));
     if (r->count == 0)
@@ -195,8 +198,8 @@ static void *pa_make(void *arg, const json_t *object, void *old)
         .class = xstrdup(annotation(object, KUBE_CLASS)),
         .min = kube_scale_at(object, KUBE_MIN_SCALE, "autoscaling.knative.dev/minScale"),
         .max = kube_scale_at(object, KUBE_MAX_SCALE, "autoscaling.knative.dev/maxScale"),
-        .desired = count_at(object, "desiredScale"),
-        .actual = count_at(object, "actualScale"),
+        .desired = kube_count_at(object, "desiredScale"),
+        .actual = kube_count_at(object, "actualScale"),
         .steered = *annotation(object, KUBE_STEERED) != '\0',
     };
     p->claim = strcmp(p->class, KUBE_OUR_CLASS) == 0 ? kube_ours_new(object) : NULL;
@@ -397,6 +400,12 @@ static int32_t wanted_of(const struct kube_revision *r)
     return r->desired >= 0 ? r->desired : r->actual;
 }
 
+static int32_t plus(int32_t a, int32_t b)
+{
+    int32_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT32_MAX : sum; /* both are counts */
+}
+
 static int sum_up(struct kube_knative *k, struct target *t, struct error *err)
 {
     struct kube_revision all[KUBE_MAX_REVISIONS];
@@ -416,8 +425,8 @@ static int sum_up(struct kube_knative *k, struct target *t, struct error *err)
                              all[i].name, all[i].class);
         w->owned |= all[i].ours;
         routed++;
-        w->replicas += all[i].actual;
-        w->replicas_wanted += wanted_of(&all[i]);
+        w->replicas = plus(w->replicas, all[i].actual);
+        w->replicas_wanted = plus(w->replicas_wanted, wanted_of(&all[i]));
     }
     if (routed == 0)
         return error_set(err, ERROR_NOT_FOUND, "%s %s/%s does not exist, or has no Revision yet",

@@ -120,6 +120,15 @@ static bool held_by_other(const struct kube_lease *l)
     return *l->holder && !held_by_us(l) && clock_mono_ms() < l->changed_ms + duration_ms;
 }
 
+/* One more than there were; the API server's own type has 32 bits. */
+static json_int_t lease_transitions(const struct kube_lease *l, const json_t *spec)
+{
+    json_int_t were = json_integer_value(json_object_get(spec, "leaseTransitions"));
+    if (were < 0)
+        were = 0;
+    return were < INT32_MAX ? were + (l->record != NULL) : INT32_MAX;
+}
+
 /* The record that makes us the holder; everything else in it stays. */
 static json_t *lease_claim(const struct kube_lease *l)
 {
@@ -130,15 +139,13 @@ static json_t *lease_claim(const struct kube_lease *l)
                         : json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "coordination.k8s.io/v1",
                                     "kind", "Lease", "metadata", "name", l->name);
     json_t *spec = json_object_get(claim, "spec");
-    if (!spec) {
+    if (!json_is_object(spec)) {
         spec = json_object();
         json_object_set_new(claim, "spec", spec);
     }
     if (!held_by_us(l) || !json_object_get(spec, "acquireTime")) {
-        json_int_t transitions = json_integer_value(json_object_get(spec, "leaseTransitions"));
         json_object_set_new(spec, "acquireTime", json_string(now));
-        json_object_set_new(spec, "leaseTransitions",
-                            json_integer(transitions + (l->record != NULL)));
+        json_object_set_new(spec, "leaseTransitions", json_integer(lease_transitions(l, spec)));
     }
     json_object_set_new(spec, "holderIdentity", json_string(l->identity));
     json_object_set_new(spec, "leaseDurationSeconds", json_integer((l->duration_ms + 999) / 1000));
@@ -293,6 +300,8 @@ static void lease_on_written(void *arg, const struct kube_response *response)
             lease_go_on(l);
         else if (held_by_us(l))
             lease_extend(l, l->sent_ms);
+        else /* it answers with what is there, which is another's */
+            lease_set_leading(l, false);
     }
     lease_leave(l);
 }

@@ -62,12 +62,11 @@ static void read_author(struct kube_owned *o, const json_t *object)
 static void read_status(struct kube_owned *o, const json_t *object)
 {
     struct condition active = condition_of(object, "Active");
-    const json_t *desired = json_path(object, "status", "desiredScale", NULL);
     o->status = json_object_get(object, "status");
     o->active = active.truth;
     o->active_since_ms = active.since_ms;
     o->initialized = condition_of(object, "ScaleTargetInitialized").truth == KUBE_TRUE;
-    o->desired = json_is_integer(desired) ? (int32_t)json_integer_value(desired) : -1;
+    o->desired = kube_count_at(object, "desiredScale");
 }
 
 struct kube_ours *kube_ours_new(const json_t *object)
