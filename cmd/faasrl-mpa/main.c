@@ -1,4 +1,3 @@
-#include "base/confine.h"
 #include "controller/controller.h"
 #include "options.h"
 #include "recommend/policy.h"
@@ -113,25 +112,15 @@ static void clean_up(struct program *p)
 
 /* --- the beginning
  * -------------------------------------------------------------------------------- */
-/* A credential plugin is a program to run, with needs of its own. */
-static void confine_ourselves(const struct program *p, const struct options *o)
-{
-    struct error err;
-    if (!o->confine)
-        return;
-    if (p->config.exec)
-        log_warn("not confined: the kubeconfig names a program to run for credentials");
-    else if (confine(&err) < 0)
-        log_warn("not confined", log_str("error", err.message));
-    else
-        log_info("confined");
-}
-
 static int connect_kube(struct program *p, const struct options *o, struct error *err)
 {
     if (kube_config_load(o->kubeconfig, o->context, &p->config, err) < 0)
         return -1;
-    confine_ourselves(p, o);
+    int confined = options_confine(o, p->config.exec != NULL, err);
+    if (confined < 0)
+        return -1;
+    if (confined > 0)
+        log_info("confined");
     struct kube_options options = {.writes_per_second = o->writes_per_second,
                                    .write_burst = o->write_burst};
     p->kube = kube_new(&p->loop, p->http, &p->config, &options, err);

@@ -1,4 +1,5 @@
 #include "options.h"
+#include "base/confine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 static const char *const levels[] = {"debug", "info", "warn", "error", NULL};
 static const char *const dashboards[] = {"kubernetes", "off", NULL};
 static const char *const own_queries[] = {"any", "namespace", "off", NULL};
+static const char *const confines[] = {"true", "must", "false", NULL};
 static const char *const formats[] = {"logfmt", "json", NULL};
 
 #define AT(field) offsetof(struct options, field)
@@ -101,8 +103,9 @@ static const struct args_option table[] = {
      "kubernetes: a page at / for those whose token may list MPAs; off: none"},
     {"per-mpa-metrics", ARGS_CHOICE, AT(per_mpa_metrics), "true", 0, 0, NULL,
      "true or false: series for each MPA at /metrics"},
-    {"confine", ARGS_CHOICE, AT(confine), "true", 0, 0, NULL,
-     "true or false: make no system call but those that are needed (seccomp), and run no program"},
+    {"confine", ARGS_CHOICE, AT(confine), "true", 0, 0, confines,
+     "true, must or false: make no system call but those that are needed (seccomp), and run no "
+     "program; with must it ends where that cannot be"},
     {"log-level", ARGS_CHOICE, AT(log_level), "info", 0, 0, levels, "debug, info, warn or error"},
     {"log-format", ARGS_CHOICE, AT(log_format), "logfmt", 0, 0, formats, "logfmt or json"},
     {"simulate", ARGS_FLAG, AT(simulate), NULL, 0, 0, NULL,
@@ -212,4 +215,20 @@ const char *options_listen(const struct options *o)
     if (!o->listen)
         return o->simulate ? "127.0.0.1:8080" : ":8080";
     return *o->listen && strcmp(o->listen, "off") != 0 ? o->listen : NULL;
+}
+
+/* A credential plugin is a program to run, with needs of its own. */
+int options_confine(const struct options *o, bool plugin, struct error *err)
+{
+    struct error why = {0};
+    if (strcmp(o->confine, "false") == 0)
+        return 0;
+    if (plugin)
+        error_set(&why, ERROR_INVALID, "the kubeconfig names a program to run for credentials");
+    else if (confine(&why) == 0)
+        return 1;
+    if (strcmp(o->confine, "must") == 0)
+        return error_set(err, why.code, "--confine=must: %s", why.message);
+    log_warn("not confined", log_str("error", why.message));
+    return 0;
 }

@@ -23,7 +23,8 @@ struct options {
     const char *policy; /* file; "off": none; NULL: the one beside the program, if it is there */
     double learn_after_s, learn_history_s, learn_effort;
     double writes_per_second, write_burst;
-    bool learn, leader_elect, per_mpa_metrics, confine;
+    bool learn, leader_elect, per_mpa_metrics;
+    const char *confine; /* "true", "must" or "false" */
     const char *lease_namespace, *lease_name, *identity;
     double shards;
     const char *listen;    /* NULL: where it is usual */
@@ -46,5 +47,8 @@ int options_open_journal(const struct options *options, struct journal **out, st
 enum observe_own options_own_queries(const struct options *options);
 /* NULL: nothing is served. */
 const char *options_listen(const struct options *options);
+/* By --confine: 1 when this process is confined from now on, 0 when it is not and need not be, -1
+ * when it must. plugin: there is a program to run for credentials. */
+int options_confine(const struct options *options, bool plugin, struct error *err);
 
 #endif

@@ -1,5 +1,4 @@
 #include "simulate.h"
-#include "base/confine.h"
 #include "base/parallel.h"
 #include "scenario.h"
 #include "screen.h"
@@ -283,8 +282,10 @@ int simulate(const struct options *options)
 {
     struct simulation s = {.options = options};
     struct error err = {0};
-    if (options->confine && confine(&err) < 0)
-        log_warn("not confined", log_str("error", err.message));
+    if (options_confine(options, false, &err) < 0) {
+        fprintf(stderr, "faasrl-mpa: %s\n", err.message);
+        return 1;
+    }
     if (uv_loop_init(&s.loop) != 0) {
         fputs("faasrl-mpa: cannot begin: no file descriptors are left\n", stderr);
         return 1;

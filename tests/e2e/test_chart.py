@@ -1,4 +1,5 @@
 """The chart: what it renders, what it refuses, and the controller as pods from it, from install to uninstall."""
+import contextlib
 import copy
 import json
 import os
@@ -380,6 +381,18 @@ def test_the_flow_from_pods(namespace, release):
     assert not REFUSAL.search(logs(SYSTEM))
 
 
+def test_it_is_confined(release):
+    """By a filter of its own: the runtime's, where it sets one, is beside it."""
+    for pod in controllers(SYSTEM):
+        found = list(processes_of(pod))
+        assert len(found) == 1, found
+        for task in (found[0] / "task").iterdir():
+            status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+            assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1", status
+    said = logs(SYSTEM)
+    assert len(re.findall(r"msg=confined", said)) >= 2 and "not confined" not in said
+
+
 def test_the_dashboard_behind_a_forwarded_port(namespace, release):
     """As docs/dashboard.md says: of the pod that leads, by one whose account may list MPAs in a namespace."""
     apply(EXAMPLE, namespace)
@@ -406,18 +419,25 @@ def moment(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-def kill_controller(pod):
-    """SIGKILL to the controller of this pod, and to nothing else."""
+def processes_of(pod):
+    """The directories in /proc of this pod's controllers, and of nothing else."""
     uid = pod["metadata"]["uid"]
     for process in Path("/proc").iterdir():
         try:
             groups = (process / "cgroup").read_text() if process.name.isdigit() else ""
             if (uid in groups or uid.replace("-", "_") in groups) and (
                     process / "comm").read_text().strip() == "faasrl-mpa":
-                os.kill(int(process.name), signal.SIGKILL)
-                return True
+                yield process
         except (FileNotFoundError, ProcessLookupError):
             pass
+
+
+def kill_controller(pod):
+    """SIGKILL to the controller of this pod."""
+    for process in processes_of(pod):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(process.name), signal.SIGKILL)
+            return True
     return False
 
 

@@ -3,7 +3,7 @@
 {{- $v := .Values -}}
 - --listen=:{{ $v.metrics.port }}
 - --per-mpa-metrics={{ $v.metrics.perMpa }}
-- --confine={{ $v.confine }}
+- --confine={{ ternary "must" "false" $v.confine }}
 - --dashboard={{ ternary "kubernetes" "off" (eq (include "mpa.dashboard" .) "true") }}
 - --lease-name={{ include "mpa.fullname" . }}
 - --lease-namespace={{ .Release.Namespace }}
