@@ -208,6 +208,45 @@ static void absurd_proposals_never_get_through(void **state)
     }
 }
 
+/* What may be written as bounds at most: steps are still steps, and nothing overflows. */
+static void huge_bounds_are_bounds(void **state)
+{
+    (void)state;
+    struct scene s = new_scene();
+    s.spec.max_replicas = 10000; /* more is refused: api_test.c */
+    s.spec.scale_up = (struct api_rules){
+        .policies = {{API_POLICY_PODS, 4, 15}, {API_POLICY_PERCENT, 100, 15}}, .policy_count = 2};
+    s.spec.containers[0].max[API_CPU] = INT64_MAX;
+    int replicas = 1, rounds = 0;
+    int64_t cpu = 100;
+    for (double now_s = 0; replicas < 10000; now_s += 15, rounds++) {
+        struct guard_container container = {.name = app, .request = {cpu, NONE}};
+        struct recommendation most = {.replicas = INT32_MAX, .container_count = 1};
+        most.containers[0].target[RECOMMEND_CPU] = 9e18;
+        most.containers[0].target[RECOMMEND_MEMORY] = NAN;
+        struct guard_input in = {.now_s = now_s,
+                                 .spec = &s.spec,
+                                 .replicas_wanted = replicas,
+                                 .goal_missed = true,
+                                 .containers = &container,
+                                 .container_count = 1,
+                                 .proposed = &most};
+        struct guard_decision out;
+        guard_check(s.guard, &s.limits, &in, &out);
+        assert_in_range(out.replicas, replicas, 10000);
+        assert_true(out.replicas <= replicas + 4 || out.replicas <= 2 * replicas);
+        guard_scaled(s.guard, now_s, replicas, out.replicas);
+        replicas = out.replicas;
+        int64_t request = out.containers[0].request[API_CPU];
+        assert_true(request == NONE || (request >= cpu && request / 4 <= cpu));
+        if (request != NONE)
+            cpu = request;
+        assert_true(rounds < 100);
+    }
+    assert_true(rounds > 10);
+    guard_free(s.guard);
+}
+
 static void what_is_not_controlled_is_left(void **state)
 {
     (void)state;
@@ -365,6 +404,7 @@ int main(void)
         cmocka_unit_test(small_changes_are_not_worth_it),
         cmocka_unit_test(sizes_outside_the_bounds_are_always_corrected),
         cmocka_unit_test(absurd_proposals_never_get_through),
+        cmocka_unit_test(huge_bounds_are_bounds),
         cmocka_unit_test(what_is_not_controlled_is_left),
         cmocka_unit_test(memory_has_its_own_floor),
         cmocka_unit_test(containers_are_known_by_name),

@@ -19,7 +19,7 @@ struct script {
     struct kube_workload workload;
     struct kube_pod *pods[4];
     size_t pod_count;
-    bool escaped;
+    bool escaped, asked;
     struct observe_view view;
     struct error err;
 };
@@ -474,6 +474,46 @@ static void test_an_own_query_may_be_kept_in_its_namespace(void **state)
     stop(s);
 }
 
+/* Labels of another's series, and what Prometheus itself says of them. */
+static void on_bank(void *arg, const struct fake_request *r)
+{
+    struct script *s = arg;
+    if (strstr(r->body, "own_metric"))
+        s->asked = strstr(r->body, "namespace%3D%22bank%22") != NULL;
+    if (strstr(r->body, "own_metric") && s->own == NULL)
+        fake_reply(r->conn, 422, "",
+                   "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"found "
+                   "duplicate series for the match group: [{account=\\\"bank-4711\\\"}]\"}");
+    else
+        on_request(arg, r);
+}
+
+/* Unless the installation says otherwise. docs/security.md tells what is learned by that. */
+static void test_any_own_query_is_asked_and_tells_a_number(void **state)
+{
+    struct script *s = start(",\"query\":\"own_metric{namespace=\\\"bank\\\"}\"");
+    (void)state;
+    s->fake.on_request = on_bank;
+    add_pod(s, "a", ready);
+    s->cpu = CPU_OF("a", "0.1");
+    s->own = "{\"metric\":{\"account\":\"bank-4711\"},\"value\":[1,\"0.25\"]},"
+             "{\"metric\":{\"account\":\"bank-4712\"},\"value\":[1,\"7\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->queries, 5);
+    assert_true(s->asked);
+    assert_true(fabs(s->view.seen.latency_ms - 250) < 1e-6); /* of the first series alone */
+    cleanup_json json_t *seen = observe_json(&s->view.seen);
+    cleanup_free char *text = json_dumps(seen, 0);
+    assert_null(strstr(text, "bank"));
+    assert_string_equal(s->view.latency_trouble, "");
+
+    s->own = NULL;
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "bank-4711"));
+    stop(s);
+}
+
 static void test_figures_as_json(void **state)
 {
     struct script *s = start("");
@@ -578,6 +618,22 @@ static void test_latency_of_an_action(void **state)
     s->actions = NULL;
     assert_int_equal(look_at_action(s), 0);
     assert_non_null(strstr(s->view.latency_trouble, "503"));
+    stop(s);
+}
+
+/* An MPA in ns may name anybody's action: docs/security.md says that its latency is told. */
+static void test_latency_of_another_users_action_is_told(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    make_action(s, "bank/pay");
+    s->actions = ACTIVATIONS("\"namespace\":\"bank\"", "bank", "pay", "0.1", "10") "," ACTIVATIONS(
+        "\"namespace\":\"bank\"", "bank", "pay", "0.2",
+        "20") "," ACTIVATIONS("\"namespace\":\"bank\"", "bank", "pay", "+Inf", "20");
+    assert_int_equal(look_at_action(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_KNOWN);
+    assert_true(fabs(s->view.seen.latency_ms - 100) < 1e-6);
+    assert_int_equal(s->view.seen.min_replicas, s->view.seen.max_replicas);
     stop(s);
 }
 
@@ -700,9 +756,11 @@ int main(void)
         cmocka_unit_test(test_a_wrong_own_query_says_what_is_wrong),
         cmocka_unit_test(test_a_dot_in_a_pods_name_is_a_dot),
         cmocka_unit_test(test_an_own_query_may_be_kept_in_its_namespace),
+        cmocka_unit_test(test_any_own_query_is_asked_and_tells_a_number),
         cmocka_unit_test(test_figures_as_json),
         cmocka_unit_test(test_figures_can_be_given),
         cmocka_unit_test(test_latency_of_an_action),
+        cmocka_unit_test(test_latency_of_another_users_action_is_told),
         cmocka_unit_test(test_actions_with_pods_of_the_same_names),
         cmocka_unit_test(test_actions_that_mpas_name_are_known),
         cmocka_unit_test(test_latency_of_knative_in_the_units_of_each_version),

@@ -300,6 +300,23 @@ static void pods_come_and_go(void **state)
     stop(w);
 }
 
+/* An action's pods are those of the MPA's own namespace, whoever else's name it gives. */
+static void pods_of_other_namespaces_are_not_taken(void **state)
+{
+    cleanup_free char *pod = pod_text("p1", HEAD "bank-pay", "invoker0", TOLD("bank", "pay"));
+    struct world *w = start(pod);
+    struct error err;
+    (void)state;
+    assert_int_equal(count(w, "bank/pay", NULL), 1);
+    const struct kube_workload *found = kube_cache_workload(
+        w->cache,
+        &(struct kube_target){"openwhisk.apache.org/v1", "Action", "shop", "bank/pay", NULL}, &err);
+    assert_non_null(found);
+    assert_int_equal(found->replicas, 0);
+    assert_int_equal(kube_cache_pods(w->cache, found, NULL, 0), 0);
+    stop(w);
+}
+
 static void a_rival_leaves_only_what_labels_tell(void **state)
 {
     cleanup_free char *named = pod_text("p1", HEAD "guest-hello", "invoker0", "");
@@ -377,6 +394,7 @@ int main(void)
         cmocka_unit_test(pods_are_claimed),
         cmocka_unit_test(a_pod_with_an_owner_is_not_of_openwhisk),
         cmocka_unit_test(pods_come_and_go),
+        cmocka_unit_test(pods_of_other_namespaces_are_not_taken),
         cmocka_unit_test(a_rival_leaves_only_what_labels_tell),
         cmocka_unit_test(a_cut_name_is_ambiguous_without_labels),
         cmocka_unit_test(one_doubtful_name_makes_all_doubtful),
