@@ -15,10 +15,14 @@ struct finder {
     size_t line;      /* of the deepest part that was found */
 };
 
+/* False at the end, and from an error on: libyaml then says that it is fine, and gives no event. */
 static bool next(struct finder *f)
 {
     yaml_event_delete(&f->event);
-    return yaml_parser_parse(&f->parser, &f->event) == 1;
+    bool parsed = yaml_parser_parse(&f->parser, &f->event) == 1;
+    if (f->parser.error == YAML_MEMORY_ERROR)
+        out_of_memory();
+    return parsed && f->event.type != YAML_NO_EVENT;
 }
 
 /* Steps over the node that the current event begins; false at the end of the text. */
