@@ -61,10 +61,8 @@ static void begin(struct cluster *c, struct function *f, struct replica *r, doub
     }
     f->in_flight++;
     replica_add(c, r, arrived_s, cpu_s);
-    const struct cluster_function *config = &f->config;
-    if (config->memory_limit_bytes > 0 &&
-        config->memory_base_bytes + r->count * config->memory_per_request_bytes >
-            config->memory_limit_bytes) {
+    double used = memory_in_use(f, r);
+    if (used > 0 && r->limit_bytes > 0 && used > r->limit_bytes) {
         f->stats.memory_kills++;
         life_restart(c, r);
     }
@@ -130,10 +128,14 @@ static void depart(struct cluster *c, struct replica *r)
     f->stats.completed++;
     f->stats.late += latency_s > f->goal_s;
     record(&f->latency, latency_s);
-    if (r->phase == CLUSTER_DRAINING && r->count == 0)
+    if (r->phase == CLUSTER_DRAINING && r->count == 0) {
         life_remove(c, r);
-    else if (f->queued > 0)
+        return;
+    }
+    if (f->queued > 0)
         requests_take_waiting(c, f);
+    if (r->shrink_waits)
+        life_shrink(c, r);
 }
 
 static void take_turn(struct cluster *c, struct replica *r)
@@ -278,9 +280,10 @@ static void reset_function(struct cluster *c, struct function *f)
     f->overhead_s = config->overhead_ms / 1000;
     f->request_milli = config->request_milli;
     f->limit_milli = config->limit_milli;
+    f->limit_bytes = config->memory_limit_bytes;
     f->replica_count = f->ready_count = f->queued = f->queue_first = f->in_flight = 0;
     f->placed = f->turn = 0;
-    f->reserved_milli = 0;
+    f->reserved_milli = f->reserved_bytes = 0;
     f->wanted = 0;
     plan_arrival(c, f);
 }

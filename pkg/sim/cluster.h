@@ -47,7 +47,8 @@ struct cluster_function {
     double cold_cpu_ms;    /* more CPU for the first request of a replica */
     double resize_s;       /* from asking to being in force */
     double crash_per_hour; /* of a ready replica; its requests are lost, it starts anew */
-    /* Memory; all 0: not modelled. Beyond the limit a replica is killed, and starts anew. */
+    /* Memory; all 0: not modelled. The scheduler counts the limit. Beyond it a replica is killed,
+     * and starts anew. */
     double memory_limit_bytes, memory_base_bytes, memory_per_request_bytes;
 };
 
@@ -80,6 +81,8 @@ void cluster_scale(struct cluster *cluster, size_t function, int replicas);
  * room keeps what it has until there is some. */
 void cluster_resize(struct cluster *cluster, size_t function, double request_milli,
                     double limit_milli);
+/* Likewise; both together are one resize, which needs room for both. A replica that has more in use
+ * than it is to have keeps all that it has, CPU too, until it has not. */
 void cluster_resize_memory(struct cluster *cluster, size_t function, double limit_bytes);
 
 /* --- what is seen ---------------------------------------------------------------------------- */
@@ -104,6 +107,7 @@ struct cluster_stats { /* of one function, since cluster_begin_interval */
     double cpu_s;           /* used, all replicas */
     double requested_cpu_s; /* reserved: the sum of requests over time, starting replicas too */
     double replica_s;       /* replicas over time, starting ones too */
+    double reserved_byte_s; /* of memory, over time: the sum of limits, starting replicas too */
     double in_flight_s;     /* requests in flight or waiting, over time; lost ones until then */
     double waiting_s;       /* of these, in the function's queue */
     uint64_t periods, throttled_periods; /* of CFS, in which a replica ran / was throttled */
@@ -120,7 +124,9 @@ struct cluster_state {                                  /* of one function, now 
     size_t waiting;                                     /* in the queue */
     size_t overdue;                    /* of both, those already older than the goal */
     double request_milli, limit_milli; /* what replicas should have */
-    int resizing;                      /* replicas that do not have it yet */
+    double memory_limit_bytes;
+    int resizing;        /* replicas that do not have it yet */
+    int shrinks_waiting; /* of these, for memory that is in use */
 };
 void cluster_state(const struct cluster *cluster, size_t function, struct cluster_state *out);
 
@@ -133,7 +139,7 @@ struct cluster_replica {
     double request_milli, limit_milli; /* in force */
     double cpu_s;                      /* used in this interval */
     uint64_t periods, throttled_periods;
-    double memory_bytes; /* now */
+    double memory_bytes, memory_limit_bytes; /* in use now; in force */
     size_t in_flight;
 };
 /* Fills out (up to max) and returns how many there are. */

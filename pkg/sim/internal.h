@@ -51,11 +51,12 @@ struct replica {
     /* Its place and its life. */
     enum cluster_phase phase;
     bool cold;                         /* no request yet */
+    bool shrink_waits;                 /* until less memory is in use than it is to have */
     double weight;                     /* cpu.shares */
     size_t node;                       /* NO_NODE: unscheduled */
     double request_milli, limit_milli; /* in force */
-    double reserved_milli;             /* on the node: the larger of in force and on its way */
-    double reserved_bytes;
+    double limit_bytes;
+    double reserved_milli, reserved_bytes; /* on the node: the larger of in force and on its way */
     double ready_at_s, resize_at_s, crash_at_s; /* INFINITY: not coming */
     double created_s, ready_since_s;
     uint64_t id;
@@ -84,8 +85,9 @@ struct function {
     size_t queue_cap, queue_first, queued;
     int wanted;
     double request_milli, limit_milli; /* what replicas should have */
-    double reserved_milli;             /* of all its replicas */
-    size_t placed;                     /* replicas on nodes */
+    double limit_bytes;
+    double reserved_milli, reserved_bytes; /* of all its replicas */
+    size_t placed;                         /* replicas on nodes */
     struct cluster_stats stats;
     struct { /* what replicas did in this interval before they went */
         double cpu_s;
@@ -137,6 +139,7 @@ void replica_settle(struct cluster *c, struct replica *r);
 void life_event(struct cluster *c, struct replica *r);
 void life_remove(struct cluster *c, struct replica *r);
 void life_restart(struct cluster *c, struct replica *r); /* its requests are lost */
+void life_shrink(struct cluster *c, struct replica *r);  /* less memory is in use */
 void life_reset(struct cluster *c);                      /* no replicas */
 void life_begin(struct cluster *c, struct function *f);  /* those that are there from the start */
 
@@ -156,8 +159,20 @@ static inline void room_account(struct function *f, double now_s)
 {
     double span_s = now_s - f->room_last_s;
     f->stats.requested_cpu_s += span_s * f->reserved_milli / 1000;
+    f->stats.reserved_byte_s += span_s * f->reserved_bytes;
     f->stats.replica_s += span_s * (double)f->placed;
     f->room_last_s = now_s;
+}
+
+static inline double memory_in_use(const struct function *f, const struct replica *r)
+{
+    return f->config.memory_base_bytes + r->count * f->config.memory_per_request_bytes;
+}
+
+static inline bool has_its_size(const struct function *f, const struct replica *r)
+{
+    return r->request_milli == f->request_milli && r->limit_milli == f->limit_milli &&
+           r->limit_bytes == f->limit_bytes;
 }
 
 /* fmin and fmax without their care for NaN, which costs a call. */

@@ -57,14 +57,18 @@ static size_t find_node(const struct cluster *c, double milli, double bytes)
     return best;
 }
 
-static void reserve(struct cluster *c, struct replica *r, double milli)
+static void reserve(struct cluster *c, struct replica *r, double milli, double bytes)
 {
     struct function *f = function_of(c, r);
+    struct node *n = &c->nodes[r->node];
     room_account(f, c->now_s);
-    c->room_changed |= milli < r->reserved_milli;
-    c->nodes[r->node].free_milli -= milli - r->reserved_milli;
+    c->room_changed |= milli < r->reserved_milli || bytes < r->reserved_bytes;
+    n->free_milli -= milli - r->reserved_milli;
+    n->free_bytes -= bytes - r->reserved_bytes;
     f->reserved_milli += milli - r->reserved_milli;
+    f->reserved_bytes += bytes - r->reserved_bytes;
     r->reserved_milli = milli;
+    r->reserved_bytes = bytes;
 }
 
 static double start_delay_s(struct function *f)
@@ -94,25 +98,23 @@ static void set_size(struct cluster *c, struct replica *r)
     struct function *f = function_of(c, r);
     r->request_milli = f->request_milli;
     r->weight = fmax(2, f->request_milli * 1024 / 1000);
+    r->limit_bytes = f->limit_bytes;
     replica_set_limit(c, r, f->limit_milli);
-    reserve(c, r, f->request_milli);
+    reserve(c, r, f->request_milli, f->limit_bytes);
 }
 
 static bool schedule(struct cluster *c, struct replica *r)
 {
     struct function *f = function_of(c, r);
-    double bytes = f->config.memory_limit_bytes;
-    size_t node = find_node(c, f->request_milli, bytes);
+    size_t node = find_node(c, f->request_milli, f->limit_bytes);
     if (node == NO_NODE)
         return false;
     struct node *n = &c->nodes[node];
     list_add(&n->replicas, &n->count, &n->cap, slot_of(c, r));
     n->open = xrealloc(n->open, n->cap, sizeof(*n->open));
-    n->free_bytes -= bytes;
     room_account(f, c->now_s);
     f->placed++;
     r->node = node;
-    r->reserved_bytes = bytes;
     r->phase = CLUSTER_STARTING;
     set_size(c, r);
     r->ready_at_s = c->now_s + start_delay_s(f);
@@ -121,24 +123,22 @@ static bool schedule(struct cluster *c, struct replica *r)
 }
 
 /* --- resizing -------------------------------------------------------------------------------- */
-static bool has_its_size(const struct function *f, const struct replica *r)
-{
-    return r->request_milli == f->request_milli && r->limit_milli == f->limit_milli;
-}
-
-/* The scheduler counts the larger of what is in force and what is on its way. */
+/* Of CPU and memory together, as the kubelet does it: the whole of it, or nothing yet. The
+ * scheduler counts the larger of what is in force and what is on its way. */
 static bool begin_resize(struct cluster *c, struct replica *r)
 {
     struct function *f = function_of(c, r);
-    double more = f->request_milli - r->reserved_milli;
+    const struct node *n = &c->nodes[r->node];
     r->resize_at_s = INFINITY;
+    r->shrink_waits = false;
     if (has_its_size(f, r)) {
-        reserve(c, r, r->request_milli);
+        reserve(c, r, r->request_milli, r->limit_bytes);
         return true;
     }
-    if (more > c->nodes[r->node].free_milli)
+    if (f->request_milli - r->reserved_milli > n->free_milli ||
+        f->limit_bytes - r->reserved_bytes > n->free_bytes)
         return false;
-    reserve(c, r, fmax(r->request_milli, f->request_milli));
+    reserve(c, r, fmax(r->request_milli, f->request_milli), fmax(r->limit_bytes, f->limit_bytes));
     /* One that starts has nothing in force yet. */
     r->resize_at_s = c->now_s + (r->phase == CLUSTER_STARTING ? 0 : f->config.resize_s);
     return true;
@@ -148,8 +148,9 @@ static void retry_resizes(struct cluster *c, const struct function *f)
 {
     for (size_t k = 0; k < f->replica_count; k++) {
         struct replica *r = &c->slots[f->replicas[k]];
-        bool resizing = r->resize_at_s < INFINITY || r->phase == CLUSTER_DRAINING;
-        if (r->phase == CLUSTER_UNSCHEDULED || resizing || has_its_size(f, r))
+        bool resizing = r->resize_at_s < INFINITY || r->shrink_waits;
+        bool stays = r->phase == CLUSTER_STARTING || r->phase == CLUSTER_READY;
+        if (!stays || resizing || has_its_size(f, r))
             continue;
         if (begin_resize(c, r))
             replica_settle(c, r);
@@ -175,12 +176,28 @@ static void give_room(struct cluster *c)
         retry_resizes(c, &c->functions[i]);
 }
 
+/* The kubelet sets no memory limit below what is in use, and tries again: as soon as less is, here.
+ * One that starts uses none yet. */
+static bool must_wait(const struct function *f, const struct replica *r)
+{
+    bool shrinks = f->limit_bytes > 0 && (r->limit_bytes == 0 || f->limit_bytes < r->limit_bytes);
+    return shrinks && r->phase == CLUSTER_READY && memory_in_use(f, r) > f->limit_bytes;
+}
+
 static void finish_resize(struct cluster *c, struct replica *r)
 {
     r->resize_at_s = INFINITY;
-    set_size(c, r);
+    r->shrink_waits = must_wait(function_of(c, r), r);
+    if (!r->shrink_waits)
+        set_size(c, r);
     replica_settle(c, r);
     give_room(c);
+}
+
+void life_shrink(struct cluster *c, struct replica *r)
+{
+    if (!must_wait(function_of(c, r), r))
+        finish_resize(c, r);
 }
 
 /* --- coming and going ------------------------------------------------------------------------ */
@@ -214,9 +231,8 @@ static void leave_node(struct cluster *c, struct replica *r)
 {
     struct node *n = &c->nodes[r->node];
     struct function *f = function_of(c, r);
-    reserve(c, r, 0);
+    reserve(c, r, 0, 0);
     c->room_changed = true;
-    n->free_bytes += r->reserved_bytes;
     f->placed--;
     list_remove(n->replicas, &n->count, slot_of(c, r));
 }
@@ -249,6 +265,7 @@ static void drain(struct cluster *c, struct replica *r)
     }
     r->phase = CLUSTER_DRAINING;
     r->resize_at_s = INFINITY;
+    r->shrink_waits = false;
     list_remove(f->ready, &f->ready_count, slot_of(c, r));
     replica_settle(c, r);
 }
@@ -270,7 +287,10 @@ void life_restart(struct cluster *c, struct replica *r)
     list_remove(f->ready, &f->ready_count, slot_of(c, r));
     r->phase = CLUSTER_STARTING;
     r->ready_at_s = c->now_s + start_delay_s(f);
-    replica_settle(c, r);
+    if (r->shrink_waits)
+        finish_resize(c, r);
+    else
+        replica_settle(c, r);
 }
 
 void life_event(struct cluster *c, struct replica *r)
@@ -331,14 +351,8 @@ void cluster_scale(struct cluster *c, size_t function, int replicas)
     give_room(c);
 }
 
-void cluster_resize(struct cluster *c, size_t function, double request_milli, double limit_milli)
+static void resize_all(struct cluster *c, struct function *f)
 {
-    struct function *f = &c->functions[function];
-    if (f->request_milli == request_milli && f->limit_milli == limit_milli)
-        return;
-    c->room_changed |= request_milli < f->request_milli; /* one that waits for a node may fit */
-    f->request_milli = request_milli;
-    f->limit_milli = limit_milli;
     for (size_t i = 0; i < f->replica_count; i++) {
         struct replica *r = &c->slots[f->replicas[i]];
         if (r->phase == CLUSTER_UNSCHEDULED || r->phase == CLUSTER_DRAINING)
@@ -349,18 +363,23 @@ void cluster_resize(struct cluster *c, size_t function, double request_milli, do
     give_room(c);
 }
 
+void cluster_resize(struct cluster *c, size_t function, double request_milli, double limit_milli)
+{
+    struct function *f = &c->functions[function];
+    if (f->request_milli == request_milli && f->limit_milli == limit_milli)
+        return;
+    c->room_changed |= request_milli < f->request_milli; /* one that waits for a node may fit */
+    f->request_milli = request_milli;
+    f->limit_milli = limit_milli;
+    resize_all(c, f);
+}
+
 void cluster_resize_memory(struct cluster *c, size_t function, double limit_bytes)
 {
     struct function *f = &c->functions[function];
-    f->config.memory_limit_bytes = limit_bytes;
-    c->room_changed = true;
-    for (size_t i = 0; i < f->replica_count; i++) {
-        struct replica *r = &c->slots[f->replicas[i]];
-        if (r->node == NO_NODE)
-            continue;
-        double more = limit_bytes - r->reserved_bytes;
-        c->nodes[r->node].free_bytes -= more;
-        r->reserved_bytes = limit_bytes;
-    }
-    give_room(c);
+    if (f->limit_bytes == limit_bytes)
+        return;
+    c->room_changed |= limit_bytes < f->limit_bytes;
+    f->limit_bytes = limit_bytes;
+    resize_all(c, f);
 }

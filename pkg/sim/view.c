@@ -107,6 +107,7 @@ void cluster_state(const struct cluster *c, size_t function, struct cluster_stat
         .overdue = count_overdue(c, f),
         .request_milli = f->request_milli,
         .limit_milli = f->limit_milli,
+        .memory_limit_bytes = f->limit_bytes,
     };
     for (size_t i = 0; i < f->replica_count; i++) {
         const struct replica *r = &c->slots[f->replicas[i]];
@@ -114,8 +115,9 @@ void cluster_state(const struct cluster *c, size_t function, struct cluster_stat
         out->starting += r->phase == CLUSTER_STARTING;
         out->unscheduled += r->phase == CLUSTER_UNSCHEDULED;
         out->draining += r->phase == CLUSTER_DRAINING;
-        out->resizing += (r->phase == CLUSTER_READY || r->phase == CLUSTER_STARTING) &&
-                         (r->request_milli != f->request_milli || r->limit_milli != f->limit_milli);
+        out->resizing +=
+            (r->phase == CLUSTER_READY || r->phase == CLUSTER_STARTING) && !has_its_size(f, r);
+        out->shrinks_waiting += r->shrink_waits;
     }
 }
 
@@ -137,8 +139,8 @@ size_t cluster_replicas(const struct cluster *c, size_t function, struct cluster
             .cpu_s = r->cpu_s,
             .periods = r->periods,
             .throttled_periods = r->throttled_periods,
-            .memory_bytes =
-                f->config.memory_base_bytes + r->count * f->config.memory_per_request_bytes,
+            .memory_bytes = memory_in_use(f, r),
+            .memory_limit_bytes = r->limit_bytes,
             .in_flight = r->count,
         };
     }

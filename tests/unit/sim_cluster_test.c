@@ -1040,6 +1040,267 @@ static void beyond_its_memory_a_replica_is_killed(void **state)
     cluster_free(c);
 }
 
+/* --- memory that is resized ------------------------------------------------------------------ */
+#define BYTES_NODE(bytes_) (&(struct cluster_node){.cores = 8, .memory_bytes = (bytes_)})
+
+/* A replica has twenty bytes in use, and ten more for each request. */
+static struct cluster_function of_memory(const struct trace_function *workload, double limit_bytes)
+{
+    return (struct cluster_function){.workload = workload,
+                                     .replicas = 1,
+                                     .request_milli = 100,
+                                     .start_s = 1,
+                                     .resize_s = 0.5,
+                                     .memory_limit_bytes = limit_bytes,
+                                     .memory_base_bytes = 20,
+                                     .memory_per_request_bytes = 10};
+}
+
+static struct cluster_replica first_replica(const struct cluster *c, size_t function)
+{
+    struct cluster_replica r;
+    assert_true(cluster_replicas(c, function, &r, 1) > 0);
+    return r;
+}
+
+static void assert_limit(const struct cluster *c, size_t function, double bytes)
+{
+    assert_near(first_replica(c, function).memory_limit_bytes, bytes, 0);
+}
+
+static void a_resize_of_memory_takes_its_time(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = of_memory(at_once(&l, 0, 1, 1), 50);
+    struct cluster *c = new_cluster(BYTES_NODE(100), &f, 1);
+    cluster_resize_memory(c, 0, 90);
+    cluster_run(c, 0.4);
+    assert_limit(c, 0, 50);
+    assert_int_equal(state_of(c).resizing, 1);
+    assert_near(state_of(c).memory_limit_bytes, 90, 0);
+    cluster_run(c, 0.6);
+    assert_limit(c, 0, 90);
+    assert_int_equal(state_of(c).resizing, 0);
+    cluster_resize_memory(c, 0, 40);
+    cluster_run(c, 2);
+    assert_limit(c, 0, 40);
+    /* the larger counts while one is on its way, up as down */
+    assert_near(cluster_stats(c, 0)->reserved_byte_s, 90 * 1.1 + 40 * 0.9, 1e-9);
+    cluster_reset(c, 5);
+    assert_limit(c, 0, 50);
+    cluster_free(c);
+}
+
+/* Four requests come after the first second, and need sixty bytes. */
+static void the_limit_in_force_is_what_kills(void **state)
+{
+    (void)state;
+    for (int in_time = 0; in_time < 2; in_time++) {
+        struct load l;
+        struct cluster_function f = of_memory(at_once(&l, 0, 1, 5000), 50);
+        l.counts[1] = 4;
+        l.workload.slot_count = 2;
+        struct cluster *c = new_cluster(BYTES_NODE(100), &f, 1);
+        struct cluster_request all[4];
+        assert_int_equal(cluster_peek(c, 0, 9, all, 4), 4);
+        cluster_run(c, in_time ? 0.4 : all[3].arrives_s - 0.4);
+        cluster_resize_memory(c, 0, 60);
+        cluster_run(c, 3);
+        assert_int_equal(cluster_stats(c, 0)->memory_kills, !in_time);
+        assert_int_equal(cluster_stats(c, 0)->lost, in_time ? 0 : 4);
+        cluster_free(c);
+    }
+}
+
+static void a_resize_of_memory_waits_for_its_room(void **state)
+{
+    (void)state;
+    struct load a, b;
+    const struct cluster_function functions[] = {of_memory(at_once(&a, 0, 1, 1), 50),
+                                                 of_memory(at_once(&b, 0, 1, 1), 40)};
+    struct cluster *c = new_cluster(BYTES_NODE(100), functions, 2);
+    cluster_resize_memory(c, 0, 70); /* ten are free, it needs twenty */
+    cluster_run(c, 60);
+    assert_limit(c, 0, 50);
+    assert_int_equal(state_of(c).resizing, 1);
+    cluster_resize_memory(c, 1, 20);
+    cluster_run(c, 60.9); /* that takes its time, and then this does */
+    assert_limit(c, 1, 20);
+    assert_limit(c, 0, 50);
+    cluster_run(c, 61.1);
+    assert_limit(c, 0, 70);
+    cluster_free(c);
+}
+
+static void replicas_wait_for_memory(void **state)
+{
+    (void)state;
+    struct load a, b;
+    const struct cluster_function functions[] = {of_memory(at_once(&a, 0, 1, 1), 40),
+                                                 of_memory(at_once(&b, 0, 1, 1), 30)};
+    struct cluster *c = new_cluster(BYTES_NODE(100), functions, 2);
+    cluster_resize_memory(c, 0, 70); /* all that is left */
+    cluster_run(c, 1);
+    assert_limit(c, 0, 70);
+    cluster_scale(c, 1, 2);
+    struct cluster_state waiting;
+    cluster_run(c, 60);
+    cluster_state(c, 1, &waiting);
+    assert_int_equal(waiting.unscheduled, 1);
+    cluster_resize_memory(c, 0, 35);
+    cluster_run(c, 60.4); /* what goes counts until it has gone */
+    cluster_state(c, 1, &waiting);
+    assert_int_equal(waiting.unscheduled, 1);
+    cluster_run(c, 60.6);
+    cluster_state(c, 1, &waiting);
+    assert_int_equal(waiting.starting, 1);
+    assert_near(waiting.memory_limit_bytes, 30, 0);
+    cluster_free(c);
+}
+
+/* As a pod's resize is: the CPU that there is room for waits for the memory that there is not. */
+static void cpu_and_memory_are_one_resize(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = of_memory(at_once(&l, 0, 1, 1), 50);
+    struct cluster *c = new_cluster(BYTES_NODE(100), &f, 1);
+    cluster_resize(c, 0, 300, 0);
+    cluster_resize_memory(c, 0, 110);
+    cluster_run(c, 60);
+    assert_near(first_replica(c, 0).request_milli, 100, 0);
+    assert_limit(c, 0, 50);
+    cluster_resize_memory(c, 0, 90);
+    cluster_run(c, 61);
+    assert_near(first_replica(c, 0).request_milli, 300, 0);
+    assert_limit(c, 0, 90);
+    cluster_resize(c, 0, 9000, 0); /* and the other way round */
+    cluster_resize_memory(c, 0, 60);
+    cluster_run(c, 120);
+    assert_limit(c, 0, 90);
+    cluster_free(c);
+}
+
+/* Three requests of two seconds have fifty bytes in use until they end. */
+static void memory_in_use_is_not_taken(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = of_memory(at_once(&l, 3, 1e-6, 2000), 50);
+    struct cluster *c = new_cluster(BYTES_NODE(100), &f, 1);
+    cluster_run(c, 0.2);
+    cluster_resize_memory(c, 0, 30);
+    cluster_resize(c, 0, 300, 0);
+    cluster_run(c, 1.9);
+    assert_limit(c, 0, 50);
+    assert_near(first_replica(c, 0).request_milli, 100, 0);
+    assert_int_equal(state_of(c).resizing, 1);
+    assert_int_equal(state_of(c).shrinks_waiting, 1);
+    cluster_run(c, 2.1);
+    assert_limit(c, 0, 30);
+    assert_near(first_replica(c, 0).request_milli, 300, 0);
+    assert_int_equal(state_of(c).shrinks_waiting, 0);
+    assert_near(cluster_stats(c, 0)->reserved_byte_s, 50 * 2 + 30 * 0.1, 1e-5);
+    assert_int_equal(cluster_stats(c, 0)->memory_kills, 0);
+    assert_int_equal(cluster_stats(c, 0)->completed, 3);
+    cluster_resize_memory(c, 0, 15); /* less than it ever has */
+    cluster_run(c, 60);
+    assert_limit(c, 0, 30);
+    cluster_resize_memory(c, 0, 25);
+    cluster_run(c, 61);
+    assert_limit(c, 0, 25);
+    cluster_free(c);
+}
+
+/* It waits no longer when the replica is killed, nor when it goes. */
+static void who_starts_anew_has_the_new_memory(void **state)
+{
+    (void)state;
+    struct load l;
+    struct cluster_function f = of_memory(at_once(&l, 3, 0.5, 60000), 50);
+    l.counts[3] = 1; /* at 1.5 s: the straw */
+    l.workload.slot_count = 4;
+    struct cluster *c = new_cluster(BYTES_NODE(100), &f, 1);
+    cluster_run(c, 0.6);
+    cluster_resize_memory(c, 0, 30);
+    cluster_run(c, 1.4);
+    assert_int_equal(state_of(c).shrinks_waiting, 1);
+    struct cluster *other = cluster_clone(c);
+    cluster_run(c, 2.1);
+    assert_int_equal(cluster_stats(c, 0)->memory_kills, 1);
+    assert_int_equal(first_replica(c, 0).phase, CLUSTER_STARTING);
+    assert_limit(c, 0, 30);
+    assert_int_equal(state_of(c).shrinks_waiting, 0);
+    cluster_free(c);
+    cluster_scale(other, 0, 0);
+    assert_int_equal(state_of(other).draining, 1);
+    assert_int_equal(state_of(other).shrinks_waiting, 0);
+    cluster_free(other);
+}
+
+/* Whatever is asked for, replicas have no more memory than their nodes. */
+static void no_memory_is_given_twice(void **state)
+{
+    (void)state;
+    const struct cluster_node nodes[] = {{.cores = 4, .memory_bytes = 300},
+                                         {.cores = 4, .memory_bytes = 200}};
+    struct random r = random_stream(12, 0);
+    struct error err = {0};
+    int unscheduled = 0, resizing = 0, waiting = 0;
+    for (int round = 0; round < 50; round++) {
+        struct load loads[3];
+        struct cluster_function functions[3];
+        for (size_t i = 0; i < 3; i++)
+            functions[i] = of_memory(poisson(&loads[i], 4, 200), 40);
+        struct cluster *c = cluster_new(&(struct cluster_config){.nodes = nodes,
+                                                                 .node_count = 2,
+                                                                 .functions = functions,
+                                                                 .function_count = 3,
+                                                                 .seed = (uint64_t)round},
+                                        &err);
+        for (double at_s = 0.3; at_s < 20; at_s += 0.3) {
+            double given[2] = {0};
+            cluster_run(c, at_s);
+            for (size_t i = 0; i < 3; i++) {
+                struct cluster_replica replicas[32];
+                struct cluster_state s;
+                do_anything(&r, c, i);
+                if (random_below(&r, 2))
+                    cluster_resize_memory(c, i, 20 + (double)random_below(&r, 100));
+                cluster_state(c, i, &s);
+                unscheduled += s.unscheduled;
+                resizing += s.resizing;
+                waiting += s.shrinks_waiting;
+                size_t count = cluster_replicas(c, i, replicas, 32);
+                for (size_t k = 0; k < count; k++)
+                    if (replicas[k].phase != CLUSTER_UNSCHEDULED)
+                        given[replicas[k].node] += replicas[k].memory_limit_bytes;
+            }
+            for (size_t n = 0; n < 2; n++)
+                assert_true(given[n] <= nodes[n].memory_bytes + 1e-9);
+        }
+        /* all that was given comes back */
+        for (size_t i = 0; i < 3; i++)
+            cluster_scale(c, i, 0);
+        cluster_run(c, 1000);
+        cluster_resize_memory(c, 0, 300);
+        cluster_resize_memory(c, 1, 200);
+        cluster_resize(c, 0, 100, 0);
+        cluster_resize(c, 1, 100, 0);
+        cluster_scale(c, 0, 1);
+        cluster_scale(c, 1, 1);
+        cluster_run(c, 1002);
+        for (size_t i = 0; i < 2; i++) {
+            struct cluster_state s;
+            cluster_state(c, i, &s);
+            assert_int_equal(s.unscheduled, 0);
+        }
+        cluster_free(c);
+    }
+    assert_true(unscheduled > 0 && resizing > 0 && waiting > 0);
+}
+
 static void requests_go_where_dispatch_says(void **state)
 {
     (void)state;
@@ -1126,6 +1387,14 @@ int main(void)
         cmocka_unit_test(from_zero_requests_wait_and_pay_the_cold_start),
         cmocka_unit_test(crashes_come_at_their_rate_and_lose_requests),
         cmocka_unit_test(beyond_its_memory_a_replica_is_killed),
+        cmocka_unit_test(a_resize_of_memory_takes_its_time),
+        cmocka_unit_test(the_limit_in_force_is_what_kills),
+        cmocka_unit_test(a_resize_of_memory_waits_for_its_room),
+        cmocka_unit_test(replicas_wait_for_memory),
+        cmocka_unit_test(cpu_and_memory_are_one_resize),
+        cmocka_unit_test(memory_in_use_is_not_taken),
+        cmocka_unit_test(who_starts_anew_has_the_new_memory),
+        cmocka_unit_test(no_memory_is_given_twice),
         cmocka_unit_test(requests_go_where_dispatch_says),
         cmocka_unit_test(settings_that_cannot_be_are_named),
     };
