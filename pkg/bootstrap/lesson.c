@@ -253,6 +253,7 @@ struct lesson *lesson_new(const struct bootstrap_world_config *config, bool shar
     trial_default_spec(&l->spec);
     if (config->subject && config->subject->spec)
         l->spec = *config->subject->spec;
+    l->spec.controls[API_MEMORY] = false; /* nobody who learns has a say in it */
     for (size_t i = 0; i < count; i++)
         l->pupils[i].row = rows[i];
     l->random = random_stream(seed, 0);

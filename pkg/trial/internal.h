@@ -25,7 +25,6 @@ struct subject {
     void *memory;  /* of the recommender */
     bool explains; /* reasons are read, and have to be asked for */
     bool memory_modelled;
-    double memory_limit_bytes;
     double increased_s;    /* when CPU or replicas last grew; -INFINITY: never */
     double deferred_s;     /* since when nodes have no room for a resize; INFINITY: they have */
     double capped_until_s; /* until then a node's "no" is believed */

@@ -28,6 +28,7 @@ void tally_add(struct tally *t, const struct cluster_stats *stats,
     sum->cpu_s += stats->cpu_s;
     sum->requested_cpu_s += stats->requested_cpu_s;
     sum->replica_s += stats->replica_s;
+    sum->reserved_byte_s += stats->reserved_byte_s;
     sum->in_flight_s += stats->in_flight_s;
     sum->waiting_s += stats->waiting_s;
     sum->periods += stats->periods;
@@ -80,7 +81,9 @@ static void set_observation(struct subject *s, double goal_ms)
     struct recommend_container *c = &seen->containers[0];
     s->policy = subject_policy(spec, &c->name);
     c->controlled[CPU] = spec->controls[API_CPU] && !s->policy->off;
-    c->controlled[MEM] = spec->controls[API_MEMORY] && !s->policy->off && s->memory_modelled;
+    /* Here a replica's request of memory is its limit. */
+    c->controlled[MEM] = spec->controls[API_MEMORY] && !s->policy->off &&
+                         !s->policy->requests_only && s->memory_modelled;
     set_metrics(seen, spec);
 }
 
@@ -128,7 +131,6 @@ void subject_init(struct subject *s, const struct trial_config *config,
         .guard = guard_new(),
         .limits = &guard_default_limits,
         .memory_modelled = settings->memory_limit_bytes > 0,
-        .memory_limit_bytes = settings->memory_limit_bytes,
         .increased_s = -INFINITY,
         .deferred_s = INFINITY,
     };
@@ -170,7 +172,7 @@ static void see_pod(const struct subject *s, const struct cluster_replica *r, do
     pod->age_s = r->age_s;
     u->request[CPU] = r->request_milli;
     u->usage[CPU] = pod->ready && counted_s > 0 ? r->cpu_s / counted_s * 1000 : NAN;
-    u->request[MEM] = s->memory_modelled ? s->memory_limit_bytes : NAN;
+    u->request[MEM] = s->memory_modelled ? r->memory_limit_bytes : NAN;
     u->usage[MEM] = pod->ready && s->memory_modelled ? r->memory_bytes : NAN;
 }
 
@@ -194,14 +196,16 @@ static void see_pods(struct subject *s, double span_s)
     int ran = 0;
     seen->pod_count = 0;
     seen->pods = s->pods;
-    seen->containers[0].request[CPU] = NAN;
-    seen->containers[0].request[MEM] = s->memory_modelled ? s->memory_limit_bytes : NAN;
+    double *request = seen->containers[0].request;
+    request[CPU] = request[MEM] = NAN;
     for (size_t i = 0; i < count; i++) {
         const struct cluster_replica *r = &s->replicas[i];
         if (r->phase == CLUSTER_DRAINING)
             continue;
         see_pod(s, r, span_s, &s->pods[seen->pod_count++]);
-        seen->containers[0].request[CPU] = fmax(seen->containers[0].request[CPU], r->request_milli);
+        request[CPU] = fmax(request[CPU], r->request_milli);
+        if (s->memory_modelled)
+            request[MEM] = fmax(request[MEM], r->memory_limit_bytes);
         if (r->limit_milli > 0 && r->periods > 0) {
             throttled += (double)r->throttled_periods / (double)r->periods;
             ran++;
@@ -300,13 +304,15 @@ static bool resize_cpu(struct subject *s, const struct cluster_state *state)
     return true;
 }
 
-static bool resize_memory(struct subject *s)
+/* What was asked for before and waits is nothing new. */
+static bool resize_memory(struct subject *s, const struct cluster_state *state)
 {
+    const struct recommend_container *c = &s->seen.containers[0];
     int64_t want = s->decision.containers[0].request[API_MEMORY];
-    if (!s->memory_modelled || want == API_ABSENT || want == whole(s->memory_limit_bytes))
+    if (!c->controlled[MEM] || want == API_ABSENT || want == whole(c->request[MEM]) ||
+        want == whole(state->memory_limit_bytes))
         return false;
-    s->memory_limit_bytes = (double)want;
-    cluster_resize_memory(s->cluster, s->index, s->memory_limit_bytes);
+    cluster_resize_memory(s->cluster, s->index, (double)want);
     return true;
 }
 
@@ -346,11 +352,11 @@ static double common_request(const struct subject *s, size_t count)
 }
 
 /* Nodes that have no room for a resize: replicas go back to what most have, and growth goes to more
- * of them for a while. */
+ * of them for a while. One that waits for memory in use is no such thing. */
 static void believe_refusal(struct subject *s, const struct cluster_state *state)
 {
     double now_s = cluster_now_s(s->cluster);
-    if (state->resizing == 0)
+    if (state->resizing == state->shrinks_waiting)
         s->deferred_s = INFINITY;
     else if (isinf(s->deferred_s))
         s->deferred_s = now_s;
@@ -390,7 +396,7 @@ bool subject_decide(struct subject *s)
         return false;
     pass_guard(s);
     bool resized = resize_cpu(s, &state);
-    resized = resize_memory(s) || resized;
+    resized = resize_memory(s, &state) || resized;
     if (resized)
         guard_resized(s->guard, s->seen.now_s);
     else

@@ -9,8 +9,13 @@
 #define INITIAL_MILLI 1000
 #define INITIAL_BUSY  0.5
 #define INITIAL_S     60
+#define INITIAL_IDLE  2         /* times the memory of an idle replica */
+#define LEAST_BYTES   (16 * MI) /* the guard's, where no minimum is stated */
+#define MI            1048576.0
 
 const struct cluster_function trial_default_function = {.start_s = 2, .resize_s = 0.5};
+
+const double trial_idle_bytes = 96 * MI, trial_request_share = 0.01;
 
 void trial_default_spec(struct api_spec *out)
 {
@@ -86,6 +91,25 @@ static int usual_replicas(const struct trial_function *f, double milli)
     return (int)fmax(1, clamp(replicas, f->spec->min_replicas, f->spec->max_replicas));
 }
 
+bool trial_models_memory(const struct api_spec *spec)
+{
+    const char *name;
+    return spec->controls[API_MEMORY] && !subject_policy(spec, &name)->off;
+}
+
+/* Someone would deploy it who knows what an idle replica has. */
+static void set_memory(struct cluster_function *out, const struct trial_function *f,
+                       const struct api_container *policy)
+{
+    double idle = f->workload->memory_bytes > 0 ? f->workload->memory_bytes : trial_idle_bytes;
+    int64_t least = policy->min[API_MEMORY], most = policy->max[API_MEMORY];
+    double low = least == API_ABSENT ? LEAST_BYTES : (double)least;
+    double high = most == API_ABSENT ? INFINITY : (double)most;
+    out->memory_base_bytes = idle;
+    out->memory_per_request_bytes = trial_request_share * idle;
+    out->memory_limit_bytes = clamp(ceil(INITIAL_IDLE * idle / MI) * MI, low, high);
+}
+
 static void set_function(struct cluster_function *out, const struct trial_config *config,
                          const struct trial_function *f)
 {
@@ -101,6 +125,8 @@ static void set_function(struct cluster_function *out, const struct trial_config
     if (!(f->request_milli > 0))
         out->request_milli = out->limit_milli = clamp(INITIAL_MILLI, low, high);
     out->replicas = f->replicas > 0 ? f->replicas : usual_replicas(f, out->request_milli);
+    if (trial_models_memory(f->spec) && !trial_is_oracle(config->choice->recommender))
+        set_memory(out, f, policy);
 }
 
 static int check(const struct trial_config *config, struct error *err)
@@ -184,6 +210,20 @@ static void decide(struct trial *run, size_t i)
         snprintf(f->reason, sizeof(f->reason), "%s", s->proposed.reason);
 }
 
+/* Of a figure of memory; NaN where it is not modelled. */
+static double if_modelled(const struct trial *run, size_t i, double figure)
+{
+    return run->settings[i].memory_limit_bytes > 0 ? figure : NAN;
+}
+
+/* Starting replicas have it in use, too. */
+static double memory_used_byte_s(const struct cluster_function *f,
+                                 const struct cluster_stats *stats)
+{
+    return stats->replica_s * f->memory_base_bytes +
+           (stats->in_flight_s - stats->waiting_s) * f->memory_per_request_bytes;
+}
+
 static void sample(struct trial *run, size_t i)
 {
     struct figures *f = &run->figures[i];
@@ -202,6 +242,8 @@ static void sample(struct trial *run, size_t i)
             .cpu_utilization = ratio(stats->cpu_s, stats->requested_cpu_s),
             .violation_ratio = ratio((double)(stats->late + stats->lost),
                                      (double)(stats->completed + stats->lost)),
+            .memory_bytes = if_modelled(run, i, ratio(stats->reserved_byte_s, stats->replica_s)),
+            .memory_kills = stats->memory_kills,
             .changed = f->changed,
             .reason = f->reason,
         });
@@ -241,6 +283,10 @@ static void conclude(const struct trial *run, size_t i, struct trial_result *out
         .cpu_utilization = ratio(stats->cpu_s, stats->requested_cpu_s),
         .replicas_mean = ratio(stats->replica_s, stats->span_s),
         .actions = run->figures[i].actions,
+        .memory_byte_seconds = if_modelled(run, i, stats->reserved_byte_s),
+        .memory_used_byte_seconds =
+            if_modelled(run, i, memory_used_byte_s(&run->settings[i], stats)),
+        .memory_kills = stats->memory_kills,
     };
 }
 

@@ -42,8 +42,10 @@ struct trial_sample {      /* one interval of one function, for plots; means ove
     double latency_ms;     /* at the goal's percentile; NaN: none was completed */
     double goal_ms;
     double replicas, request_milli, cpu_utilization, violation_ratio;
-    bool changed;       /* a decision at its end, or within it, changed something */
-    const char *reason; /* of the last one that did, else of the last one; "": there was none */
+    double memory_bytes;   /* limit of a replica; NaN: memory is not modelled */
+    uint64_t memory_kills; /* not a mean: how many */
+    bool changed;          /* a decision at its end, or within it, changed something */
+    const char *reason;    /* of the last one that did, else of the last one; "": there was none */
 };
 
 /* Decides in place of the choice's recommender, as the controller does that learns and harvests:
@@ -81,6 +83,10 @@ struct trial_result { /* of one function */
     double cpu_utilization; /* used of reserved */
     double replicas_mean;
     uint64_t actions; /* decisions that changed something */
+    /* All but the kills NaN where memory is not modelled. */
+    double memory_byte_seconds; /* reserved, from the beginning on */
+    double memory_used_byte_seconds;
+    uint64_t memory_kills; /* of replicas that were beyond their limit */
 };
 
 /* What clusters are like unless something else is said: start 2 s, resize 0.5 s, as measured. */
@@ -89,6 +95,13 @@ extern const struct cluster_function trial_default_function;
 /* Bounds for functions without an MPA: 1 to 20 replicas of 100m to 2 cores, HPA's behavior, 70 %
  * CPU, p99 with no goal of its own. There is nothing in it to free. */
 void trial_default_spec(struct api_spec *out);
+
+/* Whether memory is modelled under a spec: where it controls it. A replica then has in use what the
+ * workload says, trial_idle_bytes where it does not, and trial_request_share of that more for each
+ * request in it, which no trace tells. Its limit is twice what an idle one uses to begin with,
+ * within the bounds. For oracles memory is not modelled: they are never short of it. */
+bool trial_models_memory(const struct api_spec *spec);
+extern const double trial_idle_bytes, trial_request_share;
 
 /* Each interval what pkg/observe would see of the last one goes to the recommender, what it says
  * through the guard, and what the guard leaves is done. A recommender that fails changes nothing. A

@@ -705,6 +705,243 @@ static void test_oracle_knows_of_a_change(void **state)
     free(s);
 }
 
+/* --- memory ------------------------------------------------------------------------------------
+ */
+#define MEM RECOMMEND_MEMORY
+#define MI  1048576.0
+
+static int grow_memory(void *self, const struct observation *seen, struct recommendation *out,
+                       struct error *err)
+{
+    watch(self, seen, out, err);
+    out->containers[0].target[MEM] = 300 * MI;
+    return 0;
+}
+
+static int squeeze_memory(void *self, const struct observation *seen, struct recommendation *out,
+                          struct error *err)
+{
+    watch(self, seen, out, err);
+    out->containers[0].target[MEM] = 20 * MI;
+    return 0;
+}
+
+/* An idle replica has so much in use; 0: nobody knows. */
+static struct scene *new_memory_scene(const struct recommender *recommender, double requests_per_s,
+                                      double demand_ms, double idle_mi)
+{
+    struct scene *s = new_scene(recommender, requests_per_s, demand_ms);
+    s->spec.controls[API_MEMORY] = true;
+    s->workload.memory_bytes = idle_mi > 0 ? idle_mi * MI : NAN;
+    s->function.replicas = 1;
+    memset(&shown, 0, sizeof(shown));
+    return s;
+}
+
+static double mean_limit_mi(const struct scene *s, const struct trial_result *r)
+{
+    return r->memory_byte_seconds / MI / r->replicas_mean / s->config.span_s;
+}
+
+/* What an MPA leaves alone is as if it were not there, whatever a trace says of it. */
+static void test_memory_is_modelled_where_it_is_controlled(void **state)
+{
+    (void)state;
+    struct scene *s = new_memory_scene(&keeps, 1, 50, 0);
+    s->spec.controls[API_MEMORY] = false;
+    struct trial_result without = run(s), r;
+    s->workload.memory_bytes = 50 * MI;
+    r = run(s);
+    assert_memory_equal(&r, &without, sizeof(r));
+    assert_true(isnan(r.memory_byte_seconds) && isnan(r.memory_used_byte_seconds));
+    s->spec.controls[API_MEMORY] = true;
+    s->spec.containers[0].off = true;
+    assert_true(isnan(run(s).memory_byte_seconds));
+    s->spec.containers[0].off = false;
+    r = run(s);
+    assert_near(mean_limit_mi(s, &r), 100, 1e-6);
+    /* Little's law, on M/G/1 with processor sharing at 5 %: a hundredth for each in flight */
+    assert_near(r.memory_used_byte_seconds / 3600 / MI, 50 + 0.05 / 0.95 * 0.5, 0.004);
+    assert_int_equal(r.memory_kills, 0);
+    assert_near(r.cpu_core_seconds, without.cpu_core_seconds, 0);
+    assert_int_equal(r.requests, without.requests);
+    free(s);
+}
+
+static void test_memory_begins_within_the_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        double idle_mi;
+        int64_t min_mi, max_mi;
+        double limit_mi;
+    } cases[] = {{0, 0, 0, 192},  {30, 0, 0, 60},   {1, 0, 0, 16},   {30, 0, 50, 50},
+                 {30, 80, 0, 80}, {30, 70, 90, 70}, {30, 40, 90, 60}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct scene *s = new_memory_scene(&keeps, 0, 50, cases[i].idle_mi);
+        int64_t min = cases[i].min_mi << 20, max = cases[i].max_mi << 20;
+        s->spec.containers[0].min[API_MEMORY] = min ? min : API_ABSENT;
+        s->spec.containers[0].max[API_MEMORY] = max ? max : API_ABSENT;
+        s->config.span_s = 10; /* nothing is decided */
+        struct trial_result r = run(s);
+        assert_near(mean_limit_mi(s, &r), cases[i].limit_mi, 1e-6);
+        free(s);
+    }
+}
+
+/* A hundred and one for each request: 102 are enough for two of them. There is always a third, so
+ * that the replica is killed as soon as it has started. */
+static void test_beyond_the_limit_it_is_killed(void **state)
+{
+    (void)state;
+    for (int concurrency = 2; concurrency <= 3; concurrency++) {
+        struct scene *s = new_memory_scene(&keeps, 30, 100, 100);
+        s->spec.containers[0].max[API_MEMORY] = 102 << 20;
+        s->config.defaults.concurrency = concurrency;
+        s->config.span_s = 600;
+        struct trial_result r = run(s);
+        if (concurrency == 2)
+            assert_int_equal(r.memory_kills, 0);
+        else
+            assert_near((double)r.memory_kills, 600 / 2.0, 2);
+        free(s);
+    }
+}
+
+static void note_sample(void *arg, size_t function, const struct trial_sample *sample)
+{
+    (void)function;
+    struct trial_sample *all = arg;
+    all[(size_t)(sample->time_s / 15 + 0.5)] = *sample;
+}
+
+/* The larger of old and new counts while it is on its way. */
+static void test_memory_is_resized(void **state)
+{
+    (void)state;
+    struct recommender grows = RECOMMENDER(grow_memory);
+    struct trial_sample samples[8] = {0};
+    struct scene *s = new_memory_scene(&grows, 1, 50, 100);
+    s->config.span_s = 90;
+    s->config.on_sample = note_sample;
+    s->config.arg = samples;
+    struct trial_result r = run(s);
+    assert_int_equal(r.actions, 1);
+    assert_near(r.memory_byte_seconds / MI, 200 * 15 + 300 * 75, 1e-6);
+    assert_near(samples[1].memory_bytes / MI, 200, 1e-9);
+    assert_near(samples[2].memory_bytes / MI, 300, 1e-9);
+    assert_near(shown.last.containers[0].request[MEM] / MI, 300, 1e-9);
+    assert_near(shown.pods[0].containers[0].request[MEM] / MI, 300, 1e-9);
+    s->spec.containers[0].max[API_MEMORY] = 250 << 20; /* the guard stands behind it */
+    assert_near(run(s).memory_byte_seconds / MI, 200 * 15 + 250 * 75, 1e-6);
+    s->spec.containers[0].requests_only = true; /* limits stay, and here a request is one */
+    assert_near(run(s).memory_byte_seconds / MI, 200 * 90, 1e-6);
+    assert_false(shown.last.containers[0].controlled[MEM]);
+    free(s);
+}
+
+static void test_memory_is_observed(void **state)
+{
+    (void)state;
+    struct recommender watches = RECOMMENDER(watch);
+    struct scene *s = new_memory_scene(&watches, 0, 50, 60);
+    s->function.replicas = 2;
+    s->spec.containers[0].max[API_MEMORY] = 500 << 20;
+    run(s);
+    const struct recommend_container *c = &shown.last.containers[0];
+    assert_true(c->controlled[MEM] && c->controlled[CPU]);
+    assert_near(c->request[MEM] / MI, 120, 1e-9);
+    assert_near(c->min[MEM] / MI, 16, 1e-9);
+    assert_near(c->max[MEM] / MI, 500, 1e-9);
+    for (size_t i = 0; i < 2; i++)
+        assert_near(shown.pods[i].containers[0].usage[MEM] / MI, 60, 1e-9);
+    s->spec.controls[CPU] = false; /* memory alone */
+    run(s);
+    assert_true(c->controlled[MEM] && !c->controlled[CPU]);
+    free(s);
+}
+
+/* Half of what is in use at the least: it waits, and nobody takes that for a node without room. */
+static void test_memory_in_use_is_waited_for(void **state)
+{
+    (void)state;
+    struct recommender squeezes = RECOMMENDER(squeeze_memory);
+    struct scene *s = new_memory_scene(&squeezes, 0, 50, 100);
+    s->spec.scale_down.stabilization_s = 0;
+    s->config.span_s = 300;
+    struct trial_result r = run(s);
+    assert_near(shown.last.containers[0].request[MEM] / MI, 100, 1e-9);
+    assert_near(shown.last.containers[0].max[CPU], 2000, 1e-9);
+    assert_int_equal(r.actions, 2); /* 200 → 100, and 50 once */
+    assert_int_equal(r.memory_kills, 0);
+    free(s);
+}
+
+static void test_a_node_without_memory_is_believed(void **state)
+{
+    (void)state;
+    static const double most_milli[] = {2000, 1000};
+    struct recommender grows = RECOMMENDER(grow_memory);
+    struct cluster_node node = {.cores = 4, .memory_bytes = 250 * MI};
+    for (int i = 0; i < 2; i++) {
+        struct scene *s = new_memory_scene(&grows, 1, 50, 100);
+        s->config.nodes = &node;
+        s->config.node_count = 1;
+        s->config.span_s = i ? 61 : 46;
+        run(s);
+        assert_near(shown.last.containers[0].request[MEM] / MI, 200, 1e-9);
+        assert_near(shown.last.containers[0].max[CPU], most_milli[i], 1e-9);
+        free(s);
+    }
+}
+
+/* Those with a rule for memory use it, the others leave what is there. */
+static void test_recommenders_size_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double least_mi, most_mi; /* mean limit, of 600 in the beginning */
+    } cases[] = {{"vpa", 300, 450},  {"hpa+vpa", 300, 450}, {"greedy", 300, 450},
+                 {"hpa", 600, 600},  {"kpa", 600, 600},     {"feedforward", 600, 600},
+                 {"fixed", 600, 600}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct scene *s = new_memory_scene(&keeps, 2, 50, 300);
+        struct trial_result r = run_choice(s, cases[i].name);
+        double limit_mi = mean_limit_mi(s, &r);
+        if (!(limit_mi >= cases[i].least_mi - 1e-6 && limit_mi <= cases[i].most_mi + 1e-6))
+            fail_msg("%s: %g Mi", cases[i].name, limit_mi);
+        assert_int_equal(r.memory_kills, 0);
+        free(s);
+    }
+    /* threshold takes nothing away within hours, and gives what is used, and a margin */
+    struct scene *s = new_memory_scene(&keeps, 60, 100, 60);
+    s->config.defaults.concurrency = 100;
+    s->spec.max_replicas = 1;
+    struct trial_result r = run_choice(s, "threshold");
+    assert_int_equal(r.memory_kills, 0);
+    assert_true(mean_limit_mi(s, &r) > 120 * 1.1 && mean_limit_mi(s, &r) < 120 * 1.3);
+    free(s);
+}
+
+/* They are about CPU: what memory could do to others never happens to them. */
+static void test_oracles_are_never_short_of_memory(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"oracle", "oracle-requests"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct scene *s = new_memory_scene(&keeps, 12, 80, 60);
+        s->spec.containers[0].max[API_MEMORY] = 60 << 20; /* any request kills */
+        s->config.span_s = 300;
+        struct trial_result with = run_choice(s, names[i]);
+        s->spec.controls[API_MEMORY] = false;
+        struct trial_result without = run_choice(s, names[i]);
+        assert_memory_equal(&with, &without, sizeof(with));
+        assert_true(isnan(with.memory_byte_seconds));
+        free(s);
+    }
+}
+
 /* --- names and errors --------------------------------------------------------------------------
  */
 static void assert_refused(const char *text, const char *why)
@@ -839,6 +1076,15 @@ int main(void)
         cmocka_unit_test(test_oracle_beats_every_fixed_size),
         cmocka_unit_test(test_oracle_looks_ahead_of_delays),
         cmocka_unit_test(test_oracle_knows_of_a_change),
+        cmocka_unit_test(test_memory_is_modelled_where_it_is_controlled),
+        cmocka_unit_test(test_memory_begins_within_the_bounds),
+        cmocka_unit_test(test_beyond_the_limit_it_is_killed),
+        cmocka_unit_test(test_memory_is_resized),
+        cmocka_unit_test(test_memory_is_observed),
+        cmocka_unit_test(test_memory_in_use_is_waited_for),
+        cmocka_unit_test(test_a_node_without_memory_is_believed),
+        cmocka_unit_test(test_recommenders_size_memory),
+        cmocka_unit_test(test_oracles_are_never_short_of_memory),
         cmocka_unit_test(test_choose),
         cmocka_unit_test(test_refused_settings),
         cmocka_unit_test(test_default_spec_is_a_manifests),
