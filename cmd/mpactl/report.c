@@ -78,11 +78,17 @@ static json_t *row_json(const struct study *study, size_t trace, size_t function
 {
     struct study_row r;
     study_row(study, trace, function, choice, &r);
-    return json_pack("[s,s,s,I,o,o,o,o,o,o,I,o]", r.trace, r.function, r.recommender,
-                     (json_int_t)r.requests, number(r.violation_ratio, 6), number(r.p99_ms, 6),
-                     number(r.goal_ms, 6), number(r.cpu_core_seconds, 6),
-                     number(r.cpu_utilization, 6), number(r.replicas_mean, 6),
-                     (json_int_t)r.actions, number(r.cost_vs_oracle, 6));
+    json_t *row =
+        json_pack("[s,s,s,I,o,o,o,o,o,o,I,o]", r.trace, r.function, r.recommender,
+                  (json_int_t)r.requests, number(r.violation_ratio, 6), number(r.p99_ms, 6),
+                  number(r.goal_ms, 6), number(r.cpu_core_seconds, 6), number(r.cpu_utilization, 6),
+                  number(r.replicas_mean, 6), (json_int_t)r.actions, number(r.cost_vs_oracle, 6));
+    if (study_models_memory(study)) {
+        json_array_append_new(row, number(r.memory_gib_seconds, 6));
+        json_array_append_new(row, number(r.memory_utilization, 6));
+        json_array_append_new(row, number(r.memory_kills, 9));
+    }
+    return row;
 }
 
 static json_t *sums_json(const struct study *study)

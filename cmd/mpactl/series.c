@@ -18,6 +18,8 @@ static void merge(struct series_point *a, struct series_point *b)
     a->request_milli = mean(a->request_milli, a->span_s, b->request_milli, b->span_s);
     a->cpu_utilization = mean(a->cpu_utilization, a->span_s, b->cpu_utilization, b->span_s);
     a->replicas = mean(a->replicas, a->span_s, b->replicas, b->span_s);
+    a->memory_bytes = mean(a->memory_bytes, a->span_s, b->memory_bytes, b->span_s);
+    a->memory_kills += b->memory_kills;
     a->latency_ms = fmax(a->latency_ms, b->latency_ms); /* fmax skips NaN */
     a->span_s += b->span_s;
     if (b->changed || !a->changed) {
@@ -56,6 +58,8 @@ void series_add(struct series *series, const struct trial_sample *sample)
                           .cpu_utilization = sample->cpu_utilization,
                           .latency_ms = sample->latency_ms,
                           .violation_ratio = sample->violation_ratio,
+                          .memory_bytes = sample->memory_bytes,
+                          .memory_kills = sample->memory_kills,
                           .changed = sample->changed,
                           .reason = xstrdup(sample->reason ? sample->reason : ""),
                       });

@@ -10,6 +10,8 @@ struct series_point { /* of the samples that begin within one bucket */
     double requests_per_s, replicas, request_milli, cpu_utilization; /* means */
     double latency_ms;      /* of the worst sample; NaN: no request */
     double violation_ratio; /* of its requests */
+    double memory_bytes;    /* mean limit of a replica; NaN: memory is not modelled */
+    uint64_t memory_kills;  /* in all */
     bool changed;           /* a decision changed something */
     char *reason;           /* of the last decision that did, else of the last one */
 };

@@ -38,7 +38,14 @@ static double usual_step_s(double span_s, double interval_s)
     return round_s[i];
 }
 
-static void add_line(struct table *t, const struct series_point *p, double goal_ms)
+static void add_memory(struct table *t, const struct series_point *p)
+{
+    char text[TABLE_TEXT];
+    table_cell(t, "%sMi", table_number(p->memory_bytes / 0x1p20, 0, text));
+    table_cell(t, "%s", table_count((double)p->memory_kills, text));
+}
+
+static void add_line(struct table *t, const struct series_point *p, double goal_ms, bool memory)
 {
     char text[TABLE_TEXT];
     table_cell(t, "%s", table_clock(p->time_s, text));
@@ -48,16 +55,22 @@ static void add_line(struct table *t, const struct series_point *p, double goal_
     table_cell(t, "%s", table_number(p->replicas, p->replicas == floor(p->replicas) ? 0 : 1, text));
     table_cell(t, "%sm", table_number(p->request_milli, 0, text));
     table_cell(t, "%s", table_percent(p->cpu_utilization, 0, text));
+    if (memory)
+        add_memory(t, p);
     table_cell(t, "%s", p->reason);
 }
 
 static void print_lines(const struct study *study, size_t function)
 {
-    static const char *const titles[] = {"TIME", "RATE/S", "LATENCY",  "LATE", "REPLICAS",
-                                         "CPU",  "USED",   "DECISION", NULL};
+    static const char *const titles[][11] = {
+        {"TIME", "RATE/S", "LATENCY", "LATE", "REPLICAS", "CPU", "USED", "DECISION"},
+        {"TIME", "RATE/S", "LATENCY", "LATE", "REPLICAS", "CPU", "USED", "MEMORY", "KILLS",
+         "DECISION"},
+    };
     const struct study_options *o = &study->options;
     const struct study_run *run = study_run(study, 0, function, 0);
     double goal_ms = run->result.goal_ms;
+    bool memory = isfinite(run->result.memory_byte_seconds);
     struct series series = {.bucket_s = o->every_s};
     struct table t;
     char text[TABLE_TEXT];
@@ -67,10 +80,10 @@ static void print_lines(const struct study *study, size_t function)
     printf("%s of %s by %s, goal p%g %s\n", study->traces[0].labels[function],
            study->traces[0].label, study->choices[0].label, study->spec->latency_percentile,
            table_duration(goal_ms, text));
-    table_begin(&t, "lrrrrrrl", titles);
+    table_begin(&t, memory ? "lrrrrrrrrl" : "lrrrrrrl", titles[memory]);
     for (size_t i = 0; i < series.count; i++)
         if (!o->changes || series.points[i].changed)
-            add_line(&t, &series.points[i], goal_ms);
+            add_line(&t, &series.points[i], goal_ms, memory);
     table_end(&t, "  ");
     series_clear(&series);
     putchar('\n');

@@ -99,12 +99,16 @@ struct study_row {
     uint64_t actions;
     double cost_vs_oracle; /* NaN: not known */
     size_t active, met;    /* functions with requests, and those whose goal was met */
+    /* NaN where memory is not modelled: for oracles it never is. */
+    double memory_gib_seconds, memory_utilization, memory_kills;
 };
 /* trace and function may be STUDY_ALL. */
 void study_row(const struct study *study, size_t trace, size_t function, size_t choice,
                struct study_row *out);
 /* The share of requests that may miss the goal: 0.01 for p99. */
 double study_allowed(const struct study *study);
+/* Whether there is something to tell of memory. */
+bool study_models_memory(const struct study *study);
 
 /* --- what is shown --------------------------------------------------------------------------- */
 /* The tables (study_print.c). */

@@ -1,5 +1,6 @@
 /* A study's results as files: JSON, CSV and the report. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -67,12 +68,24 @@ static json_t *row_json(const struct study_row *r)
                      "cost_vs_oracle", number(r->cost_vs_oracle));
 }
 
+/* Keys that are there where memory is modelled. */
+static void add_memory(const struct study_row *r, json_t *row)
+{
+    bool known = isfinite(r->memory_kills);
+    json_object_set_new(row, "memory_gib_seconds", number(r->memory_gib_seconds));
+    json_object_set_new(row, "memory_utilization", number(r->memory_utilization));
+    json_object_set_new(row, "memory_kills",
+                        known ? json_integer((json_int_t)r->memory_kills) : json_null());
+}
+
 static void write_row(const struct study *study, size_t trace, size_t function, size_t choice,
                       FILE *out)
 {
     struct study_row row;
     study_row(study, trace, function, choice, &row);
     cleanup_json json_t *json = row_json(&row);
+    if (study_models_memory(study))
+        add_memory(&row, json);
     bool first = trace == 0 && function == STUDY_ALL && choice == 0;
     fputs(first ? "" : ",\n", out);
     json_dumpf(json, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -130,6 +143,10 @@ static void write_points(const struct study *study, size_t trace, size_t functio
             write_number(figures[k], out);
         fprintf(out, ",%d,", p->changed);
         write_text(p->reason, out);
+        if (study_models_memory(study)) {
+            write_number(p->memory_bytes, out);
+            fprintf(out, ",%" PRIu64, p->memory_kills);
+        }
         fputc('\n', out);
     }
 }
@@ -137,8 +154,9 @@ static void write_points(const struct study *study, size_t trace, size_t functio
 static void write_csv(const struct study *study, FILE *out)
 {
     fputs("trace,function,recommender,time_s,requests_per_s,latency_ms,goal_ms,replicas,"
-          "request_milli,cpu_utilization,violation_ratio,changed,reason\n",
+          "request_milli,cpu_utilization,violation_ratio,changed,reason",
           out);
+    fputs(study_models_memory(study) ? ",memory_bytes,memory_kills\n" : "\n", out);
     for (size_t t = 0; t < study->trace_count; t++)
         for (size_t f = 0; f < study->traces[t].trace.function_count; f++)
             for (size_t c = 0; c < study->shown_count; c++)

@@ -3,13 +3,21 @@
 
 #include "study.h"
 
+#define GIB 0x1p30
+
 double study_allowed(const struct study *study)
 {
     return 1 - study->spec->latency_percentile / 100;
 }
 
+bool study_models_memory(const struct study *study)
+{
+    return trial_models_memory(study->spec);
+}
+
 struct sums {
     double violations, used_s, reserved_s, oracle_s, replicas;
+    double used_byte_s, reserved_byte_s, kills;
     double worst; /* latency over goal */
     size_t functions;
 };
@@ -34,6 +42,9 @@ static void add_function(const struct study *study, size_t trace, size_t functio
     }
     sums->used_s += r->cpu_used_seconds;
     sums->reserved_s += r->cpu_core_seconds;
+    sums->used_byte_s += r->memory_used_byte_seconds;
+    sums->reserved_byte_s += r->memory_byte_seconds;
+    sums->kills += (double)r->memory_kills;
     sums->replicas += r->replicas_mean;
     sums->functions++;
     if (study->oracle < study->choice_count)
@@ -75,4 +86,7 @@ void study_row(const struct study *study, size_t trace, size_t function, size_t 
     out->cpu_utilization = ratio(sums.used_s, sums.reserved_s);
     out->replicas_mean = ratio(sums.replicas, (double)sums.functions);
     out->cost_vs_oracle = ratio(sums.reserved_s, sums.oracle_s);
+    out->memory_gib_seconds = sums.reserved_byte_s / GIB;
+    out->memory_utilization = ratio(sums.used_byte_s, sums.reserved_byte_s);
+    out->memory_kills = isnan(sums.reserved_byte_s) ? NAN : sums.kills;
 }

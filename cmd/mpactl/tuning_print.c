@@ -1,6 +1,7 @@
 /* What mpactl tune found: a table, the settings, and both as JSON. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "table.h"
 #include "tuning.h"
@@ -10,7 +11,8 @@
 
 struct summary { /* means over functions */
     size_t functions, met;
-    double late, cost; /* the share of late requests; CPU over the oracle's */
+    double late, cost;   /* the share of late requests; CPU over the oracle's */
+    double kills, gib_s; /* not a mean: in all; memory reserved */
 };
 
 static void add(struct summary *s, const struct tuning *t, const struct trial_result *result,
@@ -20,12 +22,15 @@ static void add(struct summary *s, const struct tuning *t, const struct trial_re
     s->met += result->violation_ratio <= study_allowed(&t->study);
     s->late += result->violation_ratio;
     s->cost += result->cpu_core_seconds / t->oracle[function].cpu_core_seconds;
+    s->kills += (double)result->memory_kills;
+    s->gib_s += result->memory_byte_seconds / 0x1p30;
 }
 
 static void divide(struct summary *s)
 {
     s->late /= (double)s->functions;
     s->cost /= (double)s->functions;
+    s->gib_s /= (double)s->functions;
 }
 
 /* recommender tuned_count: the oracle. class EVERY_CLASS: all. */
@@ -59,15 +64,22 @@ static void print_row(struct table *table, const struct tuning *t, size_t recomm
     }
     struct summary s = sum_up(t, recommender, row, EVERY_CLASS);
     table_cell(table, "%zu of %zu", s.met, s.functions);
+    if (study_models_memory(&t->study)) {
+        double hours = s.gib_s / 3600;
+        table_cell(table, "%s", table_number(hours, hours < 10 ? 3 : 1, text));
+        table_cell(table, "%s", table_count(isnan(s.gib_s) ? NAN : s.kills, text));
+    }
 }
 
 static void print_results(const struct tuning *t)
 {
-    static const char *const titles[] = {"RECOMMENDER", "TUNED FOR", "SPARSE",   "CPU",
-                                         "STEADY",      "CPU",       "BURSTY",   "CPU",
-                                         "ALL",         "CPU",       "GOAL MET", NULL};
+    const char *titles[] = {"RECOMMENDER", "TUNED FOR", "SPARSE", "CPU", "STEADY",
+                            "CPU",         "BURSTY",    "CPU",    "ALL", "CPU",
+                            "GOAL MET",    "MEM GIB-H", "KILLS",  NULL};
+    const char *align = study_models_memory(&t->study) ? "llrrrrrrrrrrr" : "llrrrrrrrrr";
     struct table table;
-    table_begin(&table, "llrrrrrrrrr", titles);
+    titles[strlen(align)] = NULL;
+    table_begin(&table, align, titles);
     for (size_t r = 0; r < t->tuned_count; r++)
         for (size_t row = 0; row < tuning_rows(t, r); row++)
             print_row(&table, t, r, row);
@@ -138,13 +150,20 @@ static json_t *entry_json(const struct tuning *t, size_t recommender, size_t row
     const struct study_trace *trace = &t->study.traces[f->trace];
     cleanup_free char *setting = tune_print_setting(t->tuned[recommender].recommender,
                                                     tuning_params(t, recommender, row, function));
-    return json_pack(
+    json_t *entry = json_pack(
         "{s:s,s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:f,s:f}", "recommender",
         t->tuned[recommender].recommender->name, "tuned_for", tuning_row_name(row), "class",
         class_ == EVERY_CLASS ? "*" : trace_class_name((enum trace_class)class_), "trace",
         one ? trace->label : "*", "function", one ? trace->labels[f->function] : "*", "setting",
         setting, "functions", (json_int_t)s->functions, "goal_met", (json_int_t)s->met,
         "violation_ratio", s->late, "cost_vs_oracle", s->cost);
+    if (study_models_memory(&t->study)) {
+        bool known = isfinite(s->gib_s);
+        json_object_set_new(entry, "memory_gib_seconds", known ? json_real(s->gib_s) : json_null());
+        json_object_set_new(entry, "memory_kills",
+                            known ? json_integer((json_int_t)s->kills) : json_null());
+    }
+    return entry;
 }
 
 static void add_groups(const struct tuning *t, size_t recommender, size_t row, json_t *list)

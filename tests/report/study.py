@@ -10,6 +10,7 @@ OUT = ROOT / "build" / "report"
 MPACTL = ROOT / os.environ.get("MPACTL", "build/mpactl")
 KEYS = ["trace", "function", "recommender", "requests", "violation_ratio", "p99_ms", "goal_ms",
         "cpu_core_seconds", "cpu_utilization", "replicas_mean", "actions", "cost_vs_oracle"]
+MEMORY_KEYS = ["memory_gib_seconds", "memory_utilization", "memory_kills"]  # where an MPA sets memory
 
 STEADY = "poisson:rate=20,span=1800"
 BURSTY = "bursty:rate=10,burst=8,every=600,length=60,span=1800"
@@ -28,6 +29,13 @@ spec:
     container:
     - {name: '*', requests: {minAllowed: {cpu: 250m}, maxAllowed: {cpu: 500m}}}
 """
+
+
+def memory_manifest(least, most, resources="cpu, memory"):
+    """The same MPA, which sets memory too."""
+    return (MANIFEST.replace("[cpu]", f"[{resources}]")
+            .replace("{cpu: 250m}", f"{{cpu: 250m, memory: {least}}}")
+            .replace("{cpu: 500m}", f"{{cpu: 500m, memory: {most}}}"))
 
 
 def run(*argv, program=MPACTL):
@@ -50,8 +58,8 @@ def recommenders(*names):
     return [word for n in names for word in ("--recommender", n)]
 
 
-def azure(directory, functions, minutes=30):
-    """A trace in Azure's form: functions as (name, requests of each minute, milliseconds)."""
+def azure(directory, functions, minutes=30, memory=None):
+    """A trace in Azure's form: functions as (name, requests of each minute, milliseconds); memory by name, in MiB."""
     invocations, durations = directory / "invocations.csv", directory / "durations.csv"
     shares = [0, 1, 25, 50, 75, 99, 100]
     with invocations.open("w", newline="") as i, durations.open("w", newline="") as d:
@@ -62,4 +70,8 @@ def azure(directory, functions, minutes=30):
         for name, count, ms in functions:
             i.writerow(["owner", "app", name, "http", *[count] * minutes])
             d.writerow(["owner", "app", name, ms, count * minutes, ms, ms, *[ms] * len(shares)])
-    return f"azure:{invocations},{durations}"
+    if memory is None:
+        return f"azure:{invocations},{durations}"
+    (directory / "memory.csv").write_text("HashOwner,HashApp,HashFunction,AverageAllocatedMb_pct50\n" + "".join(
+        f"owner,app,{name},{mib}\n" for name, mib in memory.items()))
+    return f"azure:{invocations},{durations},{directory}/memory.csv"

@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from study import (BURSTY, DAY, KEYS, MANIFEST, STEADY, azure, compare, recommenders, run, traces)
+from study import (BURSTY, DAY, KEYS, MANIFEST, MEMORY_KEYS, STEADY, azure, compare, memory_manifest, recommenders, run,
+                   traces)
 
 
 def by_name(rows, function="*"):
@@ -145,6 +146,72 @@ def test_an_mpa_is_tried_as_it_is_written(tmp_path):
     assert 0.25 <= per_replica <= 0.5
     own = compare(tmp_path, *traces(STEADY), "--mpa", tmp_path / "mpa.yaml", "--goal", "1.5s")
     assert own[0]["goal_ms"] == 1500
+
+
+# --- memory --------------------------------------------------------------------------------------------------
+GIB_MIB = 1024
+
+
+def test_memory_of_a_trace_counts_where_an_mpa_sets_it(tmp_path):
+    """An idle replica of 200 MiB begins with 400, one that no row tells of with 192; hpa leaves that alone, vpa takes
+    away what is more than is used and a margin, and gives no less than its 250 MiB."""
+    functions = [("large", 600, 50), ("unknown", 600, 50)]
+    trace = azure(tmp_path, functions, memory={"large": 200})
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("16Mi", "1Gi"))
+    mpa = ["--mpa", tmp_path / "mpa.yaml", *recommenders("hpa", "vpa", "oracle")]
+    rows = compare(tmp_path, *traces(trace), *mpa)
+    assert [list(r) for r in rows] == [KEYS + MEMORY_KEYS] * len(rows)
+    mib = {(r["recommender"], r["function"]): r["memory_gib_seconds"] * GIB_MIB / r["replicas_mean"] / 1800
+           for r in rows if r["recommender"] != "oracle" and r["function"] != "*"}
+    assert mib["hpa", "large"] == pytest.approx(400) and mib["hpa", "unknown"] == pytest.approx(192)
+    assert 200 < mib["vpa", "large"] < 300 and 249 < mib["vpa", "unknown"] < 251
+    for r in rows:
+        if r["recommender"] == "oracle":
+            assert [r[k] for k in MEMORY_KEYS] == [None] * 3, "it is never short of memory"
+        elif r["function"] != "*":
+            used = r["memory_utilization"] * r["memory_gib_seconds"] * GIB_MIB / r["replicas_mean"] / 1800
+            assert used == pytest.approx(200 if r["function"] == "large" else 96, rel=0.05)
+            assert r["memory_kills"] == 0
+    for whole in (r for r in rows if r["function"] == "*" and r["recommender"] != "oracle"):
+        parts = [r for r in rows if r["function"] != "*" and r["recommender"] == whole["recommender"]]
+        assert whole["memory_gib_seconds"] == pytest.approx(sum(r["memory_gib_seconds"] for r in parts))
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("16Mi", "1Gi", "cpu"))
+    without = compare(tmp_path, *traces(trace), *mpa)
+    assert [list(r) for r in without] == [KEYS] * len(without)
+    unread = compare(tmp_path, *traces(azure(tmp_path, functions)), *mpa)
+    assert [{**r, "trace": ""} for r in without] == [{**r, "trace": ""} for r in unread], "nobody asked for it"
+
+
+def test_too_little_memory_is_seen(tmp_path):
+    """97 MiB are enough for one request in a replica of 96, and 500m are not enough for one at a time."""
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("97Mi", "97Mi", "memory"))
+    argv = [*traces("poisson:rate=30,span=600,demand=20,p99=60"), *recommenders("threshold"), "--mpa",
+            tmp_path / "mpa.yaml"]
+    short = compare(tmp_path, *argv)[0]
+    done = run("compare", *argv)
+    assert short["memory_kills"] > 100 and short["violation_ratio"] > 0.3
+    head, line = (x.split() for x in done.stdout.decode().splitlines()[1:3])
+    assert head[-5:] == ["MEM", "GIB-H", "MEM", "USED", "KILLS"] and line[-1] == f"{short['memory_kills']:,}"
+    assert "an idle replica uses what its trace says, else 96Mi" in done.stdout.decode()
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("97Mi", "1Gi", "memory"))
+    enough = compare(tmp_path, *argv)[0]
+    assert enough["memory_kills"] == 0 and enough["violation_ratio"] < short["violation_ratio"] / 2
+    plain = run("compare", *traces(STEADY), *recommenders("threshold")).stdout.decode()
+    assert "MEM" not in plain and "Memory" not in plain
+
+
+def test_simulate_shows_memory_over_time(tmp_path):
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("16Mi", "1Gi"))
+    table = tmp_path / "out.csv"
+    done = run("simulate", *traces(STEADY), *recommenders("vpa"), "--mpa", tmp_path / "mpa.yaml", "--changes", "--csv",
+               table)
+    assert done.returncode == 0, done.stderr.decode()
+    lines = done.stdout.decode().split("\n\n")[0].splitlines()
+    assert lines[1].split()[-3:] == ["MEMORY", "KILLS", "DECISION"]
+    assert "192Mi" in lines[2] and "memory 192Mi → 250Mi" in lines[2]
+    points = list(csv.DictReader(table.open()))
+    assert float(points[0]["memory_bytes"]) == 192 << 20 and float(points[-1]["memory_bytes"]) == 250 << 20
+    assert {p["memory_kills"] for p in points} == {"0"}
 
 
 # --- simulate ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from browser import Page
-from study import BURSTY, DAY, OUT, azure, recommenders, run, traces
+from study import BURSTY, DAY, OUT, azure, memory_manifest, recommenders, run, traces
 
 NAMES = ("threshold", "hpa", "hpa:target=0.5,cpu_milli=500", "oracle")
 CELLS = "[...document.querySelectorAll('#table tbody tr')].map(r => [...r.cells].map(c => c.innerText))"
@@ -165,6 +165,24 @@ def test_names_are_text_and_nothing_else(browser, tmp_path):
     browser.open(file)
     assert browser.run(CELLS)[0][0] == f"rps:{name}"
     assert browser.troubles == []
+
+
+def test_memory_is_shown_where_an_mpa_sets_it(browser, report, tmp_path):
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("97Mi", "97Mi"))
+    file, table = tmp_path / "memory.html", "[...document.querySelectorAll('#table th')].map(h => h.innerText)"
+    done = run("compare", *traces(BURSTY), *recommenders("threshold", "oracle"), "--mpa", tmp_path / "mpa.yaml",
+               "--html", file, "--json", tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr.decode()
+    rows = json.loads((tmp_path / "out.json").read_text())
+    browser.troubles.clear()
+    browser.look()
+    browser.open(file)
+    assert browser.run(table)[-3:] == ["memory GiB-hours", "memory used", "kills"]
+    cells = browser.run(CELLS)
+    assert cells[0][-1] == f"{rows[0]['memory_kills']:,}" != "0" and cells[1][-3:] == ["–"] * 3
+    assert browser.troubles == []
+    browser.open(report)
+    assert browser.run(table)[-1] == "÷ oracle"
 
 
 def test_many_functions_make_a_small_file(browser, tmp_path):

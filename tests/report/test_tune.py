@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from study import BURSTY, STEADY, azure, compare, recommenders, run, traces
+from study import BURSTY, STEADY, azure, compare, memory_manifest, recommenders, run, traces
 
 KEYS = ["recommender", "tuned_for", "class", "trace", "function", "setting", "functions", "goal_met",
         "violation_ratio", "cost_vs_oracle"]
@@ -36,6 +36,21 @@ def test_settings_do_in_compare_what_they_did_in_tune(tmp_path):
             row = next(r for r in rows if r["function"] == f["function"] and r["recommender"] == f["setting"])
             assert f["violation_ratio"] == pytest.approx(row["violation_ratio"], rel=1e-6)
             assert f["cost_vs_oracle"] == pytest.approx(row["cost_vs_oracle"], rel=1e-6)
+
+
+def test_memory_is_told_where_an_mpa_sets_it(tmp_path):
+    (tmp_path / "mpa.yaml").write_text(memory_manifest("16Mi", "1Gi"))
+    mpa = ["--mpa", tmp_path / "mpa.yaml"]
+    load = traces("poisson:rate=10,span=600")
+    found, table = tune(tmp_path, *load, *mpa, *recommenders("greedy", "oracle-requests"))
+    assert [list(f) for f in found] == [KEYS + ["memory_gib_seconds", "memory_kills"]] * len(found)
+    assert all(f["memory_gib_seconds"] > 0 and f["memory_kills"] >= 0 for f in found if f["recommender"] == "greedy")
+    assert [f["memory_gib_seconds"] for f in found if f["recommender"] == "oracle-requests"] == [None]
+    assert "MEM GIB-H  KILLS" in table
+    one = next(f for f in found if f["tuned_for"] == "function")
+    row = compare(tmp_path, *load, *mpa, *recommenders(one["setting"]), "--seed", "11")[0]
+    assert one["memory_gib_seconds"] == pytest.approx(row["memory_gib_seconds"], rel=1e-6)
+    assert one["memory_kills"] == row["memory_kills"]
 
 
 def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
