@@ -11,6 +11,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "trace/trace.h"
+#include "trial/trial.h"
 
 static struct bootstrap_config small(size_t threads)
 {
@@ -274,6 +275,33 @@ static void tuning_ends_when_it_is_to(void **state)
     wasteful_clear(&s);
 }
 
+/* An MPA may set memory: those who learn do not, and are not judged by it. */
+static void memory_has_no_part_in_lessons(void **state)
+{
+    (void)state;
+    struct bootstrap_gain gains[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct error err;
+        struct tuning_scene s;
+        struct rl_checkpoint found = {0};
+        struct api_spec spec;
+        trial_default_spec(&spec);
+        spec.controls[API_MEMORY] = i == 1;
+        spec.containers[0].max[API_MEMORY] = 64 << 20; /* any request would kill */
+        wasteful(&s, 2);
+        s.tuning.subject.spec = &spec;
+        s.tuning.episodes = 1;
+        s.tuning.episode_steps = 40;
+        if (bootstrap_tune(&s.tuning, &found, &gains[i], &err) < 0)
+            fail_msg("%s", err.message);
+        rl_checkpoint_clear(&found);
+        wasteful_clear(&s);
+    }
+    assert_true(gains[0].before.late == gains[1].before.late);
+    assert_true(gains[0].before.reward == gains[1].before.reward);
+    assert_true(gains[0].after.reward == gains[1].after.reward);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +313,7 @@ int main(void)
         cmocka_unit_test(worlds_that_cannot_be_are_refused),
         cmocka_unit_test(what_wastes_is_tuned),
         cmocka_unit_test(tuning_ends_when_it_is_to),
+        cmocka_unit_test(memory_has_no_part_in_lessons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
