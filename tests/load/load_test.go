@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -257,5 +259,24 @@ func TestAttackSendsAllRequests(t *testing.T) {
 	}
 	if r.Steps[1].Requests != 0 || r.Steps[0].Requests+r.Steps[2].Requests != 100 {
 		t.Errorf("steps: %+v", r.Steps)
+	}
+}
+
+func TestCallsAreSized(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		w.Header().Set("Server-Timing", fmt.Sprintf("cpu;dur=%.3f, pod;desc=p", float64(n)/500))
+	}))
+	defer server.Close()
+	sized, err := sizeCall(newClient(time.Second, true), server.URL+"/sentiment?n=7&x=1", "", 12)
+	if err != nil || sized != server.URL+"/sentiment?n=6000&x=1" {
+		t.Errorf("%q, %v", sized, err)
+	}
+
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	if _, err := sizeCall(newClient(time.Second, true), plain.URL, "", 12); err == nil ||
+		!strings.Contains(err.Error(), "Server-Timing") {
+		t.Errorf("%v", err)
 	}
 }

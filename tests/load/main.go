@@ -30,7 +30,7 @@ const (
 type options struct {
 	targets                 []string
 	trace, samples, host    string
-	scale, maxRate          float64
+	scale, maxRate, callMs  float64
 	step, duration, timeout time.Duration
 	seed                    uint64
 	poisson                 bool
@@ -41,6 +41,8 @@ func parseOptions() (o options) {
 	flag.Func("target", "URL to request; of several, each request takes one at random",
 		func(target string) error { o.targets = append(o.targets, target); return nil })
 	flag.StringVar(&o.host, "host", "", "the Host to ask for, if it is not that of the URL")
+	flag.Float64Var(&o.callMs, "call-ms", 0,
+		"set each target's n so that a call takes about so much CPU; asks a few of them first")
 	flag.StringVar(&o.trace, "trace", "",
 		"file with a rate per line, or steps as 10@30s,10-40@1m (requests per second)")
 	flag.Float64Var(&o.scale, "scale", 1, "factor on all rates")
@@ -69,6 +71,8 @@ func (o options) check() error {
 		return errors.New("--target and --trace are needed")
 	case !(o.scale > 0 && o.scale <= 1000):
 		return errors.New("--scale: must be above 0 and at most 1000")
+	case !(o.callMs >= 0 && o.callMs <= 1000):
+		return errors.New("--call-ms: must be from 0 to 1000")
 	case !(o.maxRate > 0 && o.maxRate <= highestRate):
 		return fmt.Errorf("--max-rate: must be above 0 and at most %d", highestRate)
 	case o.step < time.Millisecond || o.step > time.Hour:
@@ -162,6 +166,14 @@ func run(o options) error {
 	t, err := o.boundedTrace()
 	if err != nil {
 		return err
+	}
+	for i, target := range o.targets {
+		if o.callMs == 0 {
+			break
+		}
+		if o.targets[i], err = sizeCall(newClient(longest, true), target, o.host, o.callMs); err != nil {
+			return fmt.Errorf("--call-ms: %w", err)
+		}
 	}
 	progress, indent := io.Writer(os.Stderr), "  "
 	if o.json {
