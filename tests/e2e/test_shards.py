@@ -331,5 +331,6 @@ def test_each_write_is_by_the_holder_of_the_shard():
     said = (f"{len(judge.of_mpas)} writes ({dict(kinds)}) by {dict(writers)}, {judge.handovers()} handovers; "
             f"the shards of one that ended were taken within {took:.1f} s")
     print(said)
-    assert len(writers) >= 5 and {w.namespace for w in judge.of_mpas} == set(namespaces.values()), said
+    # Other tests' MPAs may still be there.
+    assert len(writers) >= 5 and {w.namespace for w in judge.of_mpas} >= set(namespaces.values()), said
     assert kinds["deployments"] >= 60 and len(judge.of_mpas) >= 500 and judge.handovers() >= 12, said
