@@ -80,7 +80,7 @@ def test_an_mpa_that_comes_under_load(cluster, token, controller, visit):
     page.locator(ROWS, has_text=cluster).wait_for()
     assert page.evaluate("sessionStorage.length") >= 1 and token not in page.content()
     row = names(page).index(mine)
-    with harness.Load(harness.function_url(cluster), "25@60s"):
+    with harness.Load(harness.function_url(cluster, "/sentiment"), "25@60s", "--call-ms=13"):
         harness.wait("latency is shown", lambda: page.wait_for_timeout(100) or re.search(
             r"\d m?s", column(page, "latency")[row]), 45)
         page.locator(ROWS, has_text=cluster).click()

@@ -174,7 +174,7 @@ def test_what_it_tells(namespace, readers):
         apply(EXAMPLE, namespace)
         wait("the stream has the new one", lambda: stream.rows("primes"), 10)
         wait("the MPA is ready", lambda: condition_is(namespace, "Ready", "True"), 40)
-        with Load(function_url(namespace), "2@3s,2-30@10s,30@60s"):
+        with Load(function_url(namespace, "/sentiment"), "2@3s,2-30@10s,30@60s", "--call-ms=10"):
             wait("CPU grew or replicas did", lambda: [
                 m for kind, data, _ in stream.events if kind == "marks" for m in data["marks"]
                 if m["kind"] == "decision"], 60)
