@@ -196,20 +196,34 @@ static double throttled(const struct observe *o, const struct observe_view *view
 }
 
 /* --- latency --------------------------------------------------------------------------------- */
-static void miss_latency(struct observe_view *view, const char *why)
+__attribute__((format(printf, 2, 3))) static void miss_latency(struct observe_view *view,
+                                                               const char *format, ...)
 {
+    va_list values;
     view->seen.latency_state = LATENCY_MISSING;
-    snprintf(view->latency_trouble, sizeof(view->latency_trouble), "%s", why);
+    va_start(values, format);
+    vsnprintf(view->latency_trouble, sizeof(view->latency_trouble), format, values);
+    va_end(values);
+}
+
+static bool is_latency(double seconds)
+{
+    return seconds >= 0 && seconds <= OBSERVE_MOST_S;
 }
 
 static void read_buckets(struct observe_view *view, struct bucket_set *set)
 {
     struct observation *seen = &view->seen;
+    if (set->absurd != 0)
+        return miss_latency(view, "a bucket of latencies gets %g requests/s, which cannot be",
+                            set->absurd);
     if (set->count == 0) {
         view->no_series = true;
         return miss_latency(view, "no latency series for these pods");
     }
     double q_s = prom_quantile(seen->percentile / 100, set->items, set->count);
+    if (!isnan(q_s) && !is_latency(q_s))
+        return miss_latency(view, "a latency of %gs cannot be", q_s);
     seen->requests_per_s = set->items[set->count - 1].count;
     if (isnan(q_s)) {
         seen->latency_state = LATENCY_NO_TRAFFIC;
@@ -227,6 +241,9 @@ static void read_own_value(struct observe_view *view, const struct own_figures *
     struct observation *seen = &view->seen;
     switch (own->state) {
     case PROM_NUMBER:
+        if (!is_latency(own->value_s))
+            return miss_latency(view, "the MPA's own query answers %gs, which no latency can be",
+                                own->value_s);
         seen->latency_ms = own->value_s * 1000;
         seen->latency_state = LATENCY_KNOWN;
         return;
@@ -234,9 +251,8 @@ static void read_own_value(struct observe_view *view, const struct own_figures *
         seen->latency_state = LATENCY_NO_TRAFFIC;
         return;
     default:
-        seen->latency_state = LATENCY_MISSING;
-        snprintf(view->latency_trouble, sizeof(view->latency_trouble), "the MPA's own query %s",
-                 own->state == PROM_INF ? "answers infinity" : "has no result");
+        miss_latency(view, "the MPA's own query %s",
+                     own->state == PROM_INF ? "answers infinity" : "has no result");
     }
 }
 
@@ -247,7 +263,7 @@ static void add_own_latency(const struct observe *o, const struct observe_subjec
     if (own == NULL)
         return miss_latency(view, "the MPA's own query was not asked yet");
     if (own->failure)
-        return miss_latency(view, own->failure);
+        return miss_latency(view, "%s", own->failure);
     if (!own->is_histogram)
         return read_own_value(view, own);
     struct bucket_set set = {0};
@@ -263,7 +279,7 @@ static void add_common_latency(const struct observe *o, const struct kube_worklo
     bool proxied = kube_is_knative(workload);
     enum prom_metric metric = proxied ? PROM_PROXY_BUCKETS : PROM_LATENCY_BUCKETS;
     if (o->newest->failure[metric])
-        return miss_latency(view, o->newest->failure[metric]);
+        return miss_latency(view, "%s", o->newest->failure[metric]);
     struct bucket_set set = {0};
     for (size_t i = 0; i < view->seen.pod_count; i++) {
         const struct pod_figures *f = figures_pod(o->newest, view->kube_pods[i]);
@@ -280,7 +296,7 @@ static void add_action_latency(const struct observe *o, const char *action,
 {
     const struct bucket_set *found = map_get(&o->newest->actions, action);
     if (o->newest->failure[PROM_ACTION_BUCKETS])
-        return miss_latency(view, o->newest->failure[PROM_ACTION_BUCKETS]);
+        return miss_latency(view, "%s", o->newest->failure[PROM_ACTION_BUCKETS]);
     if (!found)
         return miss_latency(view, "OpenWhisk's user-events have no figures of this action");
     struct bucket_set set = {0};
@@ -325,6 +341,21 @@ static void add_metrics(struct observation *seen, const struct api_spec *spec)
     }
 }
 
+/* Why none is known: there is none, or it cannot be. */
+static int miss_usage(const struct observe *o, const struct observe_view *view,
+                      const struct kube_workload *workload, struct error *err)
+{
+    size_t count = view->seen.pod_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct pod_figures *f = figures_pod(o->newest, view->kube_pods[i]);
+        if (f && f->absurd_cores != 0)
+            return error_set(err, ERROR_UNAVAILABLE, "%g cores in use in pod %s, which cannot be",
+                             f->absurd_cores, view->kube_pods[i]->name);
+    }
+    return error_set(err, ERROR_NOT_FOUND, "no CPU usage of the %zu pod(s) of %s/%s", count,
+                     workload->kind, workload->name);
+}
+
 static bool any_usage(const struct observation *seen)
 {
     for (size_t i = 0; i < seen->pod_count; i++)
@@ -362,8 +393,7 @@ int observe_build(const struct observe *o, const struct observe_subject *subject
         return error_set(err, ERROR_UNAVAILABLE, "CPU usage: %s",
                          o->newest->failure[PROM_CPU_USAGE]);
     if (!any_usage(seen))
-        return error_set(err, ERROR_NOT_FOUND, "no CPU usage of the %zu pod(s) of %s/%s",
-                         seen->pod_count, subject->workload->kind, subject->workload->name);
+        return miss_usage(o, out, subject->workload, err);
     return 0;
 }
 

@@ -3,9 +3,24 @@
 #include <math.h>
 #include <string.h>
 
+/* More than any function has or does: who says so is mistaken, in a query or a recording rule. */
+#define MOST_CORES 1e5
+#define MOST_BYTES 1e15
+#define MOST_RATE  1e9
+#define MOST_SHARE 2 /* of throttled periods: two rates, each of them extrapolated */
+
+static bool is_possible(double value, double most)
+{
+    return value >= 0 && value <= most;
+}
+
 void buckets_add(struct bucket_set *set, double upper, double rate)
 {
     size_t at = 0;
+    if (!is_possible(rate, MOST_RATE)) {
+        set->absurd = rate;
+        return;
+    }
     while (at < set->count && set->items[at].upper < upper)
         at++;
     if (at < set->count && set->items[at].upper == upper) {
@@ -24,6 +39,14 @@ void buckets_merge(struct bucket_set *into, const struct bucket_set *from)
 {
     for (size_t i = 0; i < from->count; i++)
         buckets_add(into, from->items[i].upper, from->items[i].count);
+    if (from->absurd != 0)
+        into->absurd = from->absurd;
+}
+
+static void buckets_clear(struct bucket_set *set)
+{
+    set->count = 0;
+    set->absurd = 0;
 }
 
 static void pod_figures_free(void *value)
@@ -104,11 +127,11 @@ static bool has_buckets(enum prom_metric metric)
 static void set_container(struct container_figures *c, enum prom_metric metric, double value)
 {
     if (metric == PROM_CPU_USAGE)
-        c->cpu_milli = value * 1000;
+        c->cpu_milli = is_possible(value, MOST_CORES) ? value * 1000 : NAN;
     else if (metric == PROM_CPU_THROTTLED)
-        c->throttled = value;
+        c->throttled = is_possible(value, MOST_SHARE) ? value : NAN;
     else
-        c->memory_bytes = value;
+        c->memory_bytes = is_possible(value, MOST_BYTES) ? value : NAN;
 }
 
 void figures_put(struct figures *figures, const struct observe_figure *f)
@@ -122,6 +145,8 @@ void figures_put(struct figures *figures, const struct observe_figure *f)
         buckets_add(&pod->proxy_latency, f->upper_s, f->value);
     else
         set_container(container_slot(pod, f->container), f->metric, f->value);
+    if (f->metric == PROM_CPU_USAGE && !is_possible(f->value, MOST_CORES))
+        pod->absurd_cores = f->value;
 }
 
 void figures_add(struct figures *figures, enum prom_metric metric, const struct prom_series *series)
@@ -145,9 +170,11 @@ void figures_drop(struct figures *figures, enum prom_metric metric)
     for (size_t i = 0; (i = map_next(&figures->pods, i, NULL, &value)) != 0;) {
         struct pod_figures *pod = value;
         if (metric == PROM_LATENCY_BUCKETS)
-            pod->latency.count = 0;
+            buckets_clear(&pod->latency);
         else if (metric == PROM_PROXY_BUCKETS)
-            pod->proxy_latency.count = 0;
+            buckets_clear(&pod->proxy_latency);
+        else if (metric == PROM_CPU_USAGE)
+            pod->absurd_cores = 0;
         for (size_t c = 0; !has_buckets(metric) && c < pod->container_count; c++)
             set_container(&pod->containers[c], metric, NAN);
     }

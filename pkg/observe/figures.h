@@ -5,10 +5,12 @@
 #include "observe/observe.h"
 
 #define OBSERVE_MAX_BUCKETS 256
+#define OBSERVE_MOST_S      1e6 /* of latency: nobody waits eleven days for an answer */
 
 struct bucket_set { /* rates by upper bound, ascending */
     struct prom_bucket *items;
     size_t count;
+    double absurd; /* a rate that was said of one and cannot be; 0: none */
 };
 void buckets_add(struct bucket_set *set, double upper, double rate);
 void buckets_merge(struct bucket_set *into, const struct bucket_set *from);
@@ -22,6 +24,7 @@ struct pod_figures {
     struct container_figures *containers;
     size_t container_count;
     struct bucket_set latency, proxy_latency;
+    double absurd_cores; /* a usage that was said of one and cannot be; 0: none */
 };
 
 struct own_figures { /* the answer of an MPA's own latency query */

@@ -362,6 +362,8 @@ TROUBLES = {  # what it answers; the reason, and what its message has to name
     "empty": (lambda *_: EMPTY, "FailedGetMetrics", "no CPU usage of the 1 pod"),
     "not a number": (lambda true, _: (200, re.sub(r'"[0-9.e+-]+"\]', '"NaN"]', true)), "FailedGetMetrics",
                      "no CPU usage of the 1 pod"),
+    "absurd": (lambda true, _: (200, re.sub(r'"[0-9.e+-]+"\]', '"1e300"]', true)), "FailedGetMetrics",
+               "1e.300 cores in use in pod .*cannot be"),
     "no latency": (without_latency, "LatencyMissing", "no latency series"),
     "slow": (slow, "FailedGetMetrics", "tim(e|ed) ?out"),
 }

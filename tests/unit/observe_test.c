@@ -248,6 +248,39 @@ static void test_without_usage_nothing_is_said(void **state)
     stop(s);
 }
 
+/* What no function can use or do is no figure: it is told, and nothing is reckoned with it. */
+static void test_absurd_figures_are_none(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    add_pod(s, "a", ready);
+    add_pod(s, "b", ready);
+    s->cpu = CPU_OF("a", "-0.5") "," CPU_OF("b", "0.1");
+    s->throttled = CPU_OF("a", "1e300") "," CPU_OF("b", "0.25");
+    s->latency = BUCKET("a", "0.1", "-3") "," BUCKET("b", "0.1", "5") "," BUCKET("b", "+Inf", "5");
+    assert_int_equal(look(s), 0);
+    assert_true(isnan(s->view.seen.pods[0].containers[0].usage[RECOMMEND_CPU]));
+    assert_true(s->view.seen.pods[1].containers[0].usage[RECOMMEND_CPU] == 100);
+    assert_true(s->view.seen.throttled == 0.25);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_true(isnan(s->view.seen.requests_per_s));
+    assert_string_equal(s->view.latency_trouble,
+                        "a bucket of latencies gets -3 requests/s, which cannot be");
+
+    s->cpu = CPU_OF("a", "1e300");
+    s->latency = BUCKET("a", "1e7", "0") "," BUCKET("a", "2e7", "5") "," BUCKET("a", "+Inf", "5");
+    assert_int_equal(look(s), -1);
+    assert_string_equal(s->err.message, "1e+300 cores in use in pod a, which cannot be");
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "cannot be"));
+
+    s->cpu = CPU_OF("a", "0.5");
+    s->latency = BUCKET("a", "0.1", "5") "," BUCKET("a", "+Inf", "5");
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_KNOWN);
+    stop(s);
+}
+
 /* Our clock is put back by hours, or was wrong before we began: no pod is young for it. */
 static void test_a_wrong_clock_makes_no_pod_young(void **state)
 {
@@ -395,6 +428,11 @@ static void test_an_own_query_gives_seconds_or_buckets(void **state)
              "{\"metric\":{\"le\":\"+Inf\"},\"value\":[1,\"4\"]}";
     assert_int_equal(look(s), 0);
     assert_true(fabs(s->view.seen.latency_ms - 200) < 1e-6);
+
+    s->own = "{\"metric\":{},\"value\":[1,\"-2\"]}";
+    assert_int_equal(look(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_non_null(strstr(s->view.latency_trouble, "answers -2s"));
 
     s->own = "";
     assert_int_equal(look(s), 0);
@@ -747,6 +785,8 @@ int main(void)
         cmocka_unit_test(test_latency_is_of_all_pods_together),
         cmocka_unit_test(test_missing_silent_and_beyond_are_told_apart),
         cmocka_unit_test(test_without_usage_nothing_is_said),
+        cmocka_unit_test(test_absurd_figures_are_none),
+        cmocka_unit_test(test_absurd_figures_are_none),
         cmocka_unit_test(test_a_wrong_clock_makes_no_pod_young),
         cmocka_unit_test(test_pods_that_do_not_count),
         cmocka_unit_test(test_a_boost_is_no_size),
