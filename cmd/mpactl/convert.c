@@ -162,39 +162,84 @@ static struct convert_mpa *mpa_for(struct conversion *c, const struct convert_so
     return &c->mpas[c->mpa_count++];
 }
 
-static void take_metadata(struct convert_mpa *mpa, const struct convert_source *source)
+/* metadata.labels or metadata.annotations, which the API server takes as text alone; NULL: none. */
+static int texts_of(const struct convert_source *source, const char *path, json_t **out,
+                    struct error *err)
 {
-    static const char *const not_ours[] = {"kubectl.kubernetes.io/", "autoscaling.keda.sh/",
-                                           "autoscaling.alpha.kubernetes.io/"};
-    json_t *metadata = json_object_get(source->object, "metadata"), *value;
-    cleanup_json json_t *labels = convert_take(metadata, "labels");
     const char *key;
-    json_object_foreach (labels, key, value) {
-        const json_t *other = json_object_get(mpa->labels, key);
-        cleanup_free char *path = xasprintf("metadata.labels.%s", key);
-        if (other == NULL)
-            json_object_set(mpa->labels, key, value);
-        else if (!json_equal(other, value))
-            convert_note(mpa, source, path,
-                         "another autoscaler of the target has \"%s\": it is kept",
-                         json_str(other));
+    json_t *value;
+    if (convert_object(source, path, out, err) < 0)
+        return -1;
+    json_object_foreach (*out, key, value) {
+        cleanup_free char *at = xasprintf("%s.%s", path, key);
+        if (!json_is_string(value))
+            return convert_fail(source, at, err, "must be text: put it in quotes");
     }
-    json_object_foreach (json_object_get(metadata, "annotations"), key, value) {
-        bool ours = true;
-        for (size_t i = 0; i < ARRAY_LEN(not_ours); i++)
-            ours = ours && strncmp(key, not_ours[i], strlen(not_ours[i])) != 0;
-        cleanup_free char *path = xasprintf("metadata.annotations.%s", key);
-        const json_t *other = json_object_get(mpa->annotations, key);
-        if (ours && other == NULL)
-            json_object_set(mpa->annotations, key, value);
-        else if (ours && !json_equal(other, value))
-            convert_note(mpa, source, path,
-                         "another autoscaler of the target has \"%s\": it is kept",
-                         json_str(other));
-        else if (!ours && strncmp(key, not_ours[0], strlen(not_ours[0])) != 0 &&
-                 !strstr(key, "keda.sh/paused"))
-            convert_note(mpa, source, path, "has no counterpart in an MPA: left out");
-    }
+    return 0;
+}
+
+static void keep_text(struct convert_mpa *mpa, const struct convert_source *source, json_t *kept,
+                      const char *path, const char *key, json_t *value)
+{
+    const json_t *other = json_object_get(kept, key);
+    cleanup_free char *at = xasprintf("%s.%s", path, key);
+    if (other == NULL)
+        json_object_set(kept, key, value);
+    else if (!json_equal(other, value))
+        convert_note(mpa, source, at, "another autoscaler of the target has \"%s\": it is kept",
+                     json_str(other));
+}
+
+/* By how they begin; the first that fits. NULL: nothing is said of it. */
+static const struct theirs {
+    const char *prefix, *note;
+} theirs[] = {
+    {"kubectl.kubernetes.io/", NULL},
+    {"autoscaling.alpha.kubernetes.io/conditions", NULL}, /* status of v1, */
+    {"autoscaling.alpha.kubernetes.io/current-metrics", NULL},
+    {"autoscaling.alpha.kubernetes.io/metrics", /* and its spec */
+     "is not read: left out; as autoscaling/v2 the API server has it in spec.metrics"},
+    {"autoscaling.alpha.kubernetes.io/behavior",
+     "is not read: left out; as autoscaling/v2 the API server has it in spec.behavior"},
+    {"autoscaling.alpha.kubernetes.io/", CONVERT_NO_COUNTERPART},
+    {CONVERT_KEDA, CONVERT_NO_COUNTERPART},
+};
+
+static const struct theirs *whose(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        if (strncmp(key, theirs[i].prefix, strlen(theirs[i].prefix)) == 0)
+            return &theirs[i];
+    return NULL;
+}
+
+static void take_annotation(struct convert_mpa *mpa, const struct convert_source *source,
+                            const char *key, json_t *value)
+{
+    const char *path = "metadata.annotations";
+    const struct theirs *other = whose(key);
+    cleanup_free char *at = xasprintf("%s.%s", path, key);
+    bool told = other && strcmp(other->prefix, CONVERT_KEDA) == 0 &&
+                strcmp(source->kind, "ScaledObject") == 0; /* by convert_keda */
+    if (other == NULL)
+        keep_text(mpa, source, mpa->annotations, path, key, value);
+    else if (other->note && !told)
+        convert_note(mpa, source, at, "%s", other->note);
+}
+
+static int take_metadata(struct convert_mpa *mpa, const struct convert_source *source,
+                         struct error *err)
+{
+    json_t *labels, *annotations, *value;
+    const char *key;
+    if (texts_of(source, "metadata.labels", &labels, err) < 0 ||
+        texts_of(source, "metadata.annotations", &annotations, err) < 0)
+        return -1;
+    json_object_foreach (labels, key, value)
+        keep_text(mpa, source, mpa->labels, "metadata.labels", key, value);
+    json_object_foreach (annotations, key, value)
+        take_annotation(mpa, source, key, value);
+    return 0;
 }
 
 /* KEDA makes HPAs of its own, which the ScaledObject stands for. */
@@ -223,6 +268,9 @@ static int convert_one(struct conversion *c, const struct convert_source *source
                      : "it is no HorizontalPodAutoscaler, VerticalPodAutoscaler or ScaledObject");
         return 0;
     }
+    if (convert_text(source, json_object_get(source->object, "metadata"), "metadata", "namespace",
+                     err) < 0)
+        return -1;
     if (*source->name == '\0')
         return convert_fail(source, "metadata.name", err, "must be given");
     if (!json_is_object(json_object_get(source->object, "spec")))
@@ -233,8 +281,7 @@ static int convert_one(struct conversion *c, const struct convert_source *source
     struct convert_mpa *mpa = mpa_for(c, source, target);
     if (kind->convert != convert_vpa && !mpa->horizontal)
         string_set(&mpa->name, source->name);
-    take_metadata(mpa, source);
-    if (kind->convert(mpa, source, err) < 0)
+    if (take_metadata(mpa, source, err) < 0 || kind->convert(mpa, source, err) < 0)
         return -1;
     convert_note_rest(mpa, source);
     return 0;

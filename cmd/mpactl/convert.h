@@ -4,6 +4,9 @@
 
 #include "api/api.h"
 
+#define CONVERT_KEDA           "autoscaling.keda.sh/" /* annotations of KEDA's */
+#define CONVERT_NO_COUNTERPART "has no counterpart in an MPA: left out"
+
 /* An autoscaler as it was read. What has been carried over is taken out of object, so that what is
  * left at the end is what was not. */
 struct convert_source {
@@ -38,6 +41,9 @@ int convert_fail(const struct convert_source *source, const char *path, struct e
                  const char *fmt, ...) PRINTF_LIKE(4, 5);
 /* Takes a field out of its object, a new reference; NULL when it is absent or null. */
 json_t *convert_take(json_t *object, const char *key);
+/* Fails where the field of the object, which is at the path, is there and no text. */
+int convert_text(const struct convert_source *source, const json_t *object, const char *path,
+                 const char *key, struct error *err);
 /* The object or list at a path like "spec.updatePolicy"; NULL when there is none. */
 int convert_object(const struct convert_source *source, const char *path, json_t **out,
                    struct error *err);

@@ -94,8 +94,18 @@ int convert_integer(const struct convert_source *source, json_t *object, const c
     return 0;
 }
 
+int convert_text(const struct convert_source *source, const json_t *object, const char *path,
+                 const char *key, struct error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    cleanup_free char *at = xasprintf("%s.%s", path, key);
+    if (value == NULL || json_is_null(value) || json_is_string(value))
+        return 0;
+    return convert_fail(source, at, err, "must be text: put it in quotes");
+}
+
 /* --- what is left ---------------------------------------------------------------------------- */
-/* By the path without its indices. */
+/* By the path without its indices; with a dot at the end, of all that is right below. */
 static const struct {
     const char *path, *message;
 } sentences[] = {
@@ -109,10 +119,10 @@ static const struct {
     {"spec.updatePolicy.evictAfterOOMSeconds", "an MPA evicts no pods: left out"},
     {"spec.recommenders", "a recommender of VPA is none of an MPA's: left out; see "
                           "spec.recommenders of the MPA"},
-    {"spec.resourcePolicy.containerPolicies[].minAllowed", "only cpu and memory have bounds: left "
-                                                           "out"},
-    {"spec.resourcePolicy.containerPolicies[].maxAllowed", "only cpu and memory have bounds: left "
-                                                           "out"},
+    {"spec.resourcePolicy.containerPolicies[].minAllowed.",
+     "only cpu and memory have bounds: left out"},
+    {"spec.resourcePolicy.containerPolicies[].maxAllowed.",
+     "only cpu and memory have bounds: left out"},
     {"spec.resourcePolicy.containerPolicies[].startupBoost",
      "an MPA boosts all containers alike (spec.policy.startupBoost): left out"},
     {"spec.pollingInterval", "the controller looks at its own interval (--interval): left out"},
@@ -138,9 +148,14 @@ static const char *sentence_for(const char *path)
             p += strspn(p + 1, "0123456789");
     }
     plain[n] = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(sentences); i++)
-        if (strcmp(sentences[i].path, plain) == 0)
+    const char *last = strrchr(plain, '.');
+    size_t above = last ? (size_t)(last - plain) + 1 : 0;
+    for (size_t i = 0; i < ARRAY_LEN(sentences); i++) {
+        size_t len = strlen(sentences[i].path);
+        bool below = len == above && sentences[i].path[len - 1] == '.';
+        if (strncmp(sentences[i].path, plain, len) == 0 && (below || plain[len] == '\0'))
             return sentences[i].message;
+    }
     return NULL;
 }
 
@@ -159,8 +174,7 @@ static void note_value(struct convert_mpa *mpa, const struct convert_source *sou
     if (is_empty(value))
         return;
     if (sentence || (!json_is_object(value) && !json_is_array(value))) {
-        convert_note(mpa, source, path, "%s",
-                     sentence ? sentence : "has no counterpart in an MPA: left out");
+        convert_note(mpa, source, path, "%s", sentence ? sentence : CONVERT_NO_COUNTERPART);
         return;
     }
     json_object_foreach (value, key, member) {
@@ -175,10 +189,11 @@ static void note_value(struct convert_mpa *mpa, const struct convert_source *sou
 
 void convert_note_rest(struct convert_mpa *mpa, const struct convert_source *source)
 {
-    static const char *const filled_in[] = {"uid",         "resourceVersion",   "generation",
-                                            "selfLink",    "creationTimestamp", "managedFields",
-                                            "name",        "namespace",         "annotations",
-                                            "generateName"}; /* by the API server, or done */
+    static const char *const filled_in[] = {
+        "uid",         "resourceVersion",   "generation",
+        "selfLink",    "creationTimestamp", "managedFields",
+        "name",        "namespace",         "labels",
+        "annotations", "generateName"}; /* by the API server, or done */
     json_t *metadata = json_object_get(source->object, "metadata");
     for (size_t i = 0; i < ARRAY_LEN(filled_in); i++)
         json_object_del(metadata, filled_in[i]);

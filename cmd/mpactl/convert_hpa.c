@@ -72,7 +72,8 @@ static int take_rules(const struct convert_source *source, const char *path, jso
         if (value)
             json_object_set_new(out, same[i], value);
     }
-    if (json_array_size(json_object_get(out, "policies")) == 0)
+    const json_t *policies = json_object_get(out, "policies");
+    if (json_is_array(policies) && json_array_size(policies) == 0)
         json_object_del(out, "policies");
     if (take_tolerance(source, rules, at, out, err) < 0)
         return -1;
@@ -151,7 +152,7 @@ static json_t *cpu_metric(int64_t per_cent)
 
 int convert_hpa(struct convert_mpa *mpa, const struct convert_source *source, struct error *err)
 {
-    int64_t min = 1, max = -1, per_cent = -1;
+    int64_t min = 1, max = -1, per_cent = INT64_MAX;
     json_t *spec;
     if (convert_object(source, "spec", &spec, err) < 0 ||
         convert_integer(source, spec, "spec.minReplicas", &min, err) < 0 ||
@@ -163,13 +164,16 @@ int convert_hpa(struct convert_mpa *mpa, const struct convert_source *source, st
     if (min < 0 || min > max)
         return convert_fail(source, "spec.minReplicas", err,
                             "must not be negative, nor more than maxReplicas");
+    if (per_cent < 1)
+        return convert_fail(source, "spec.targetCPUUtilizationPercentage", err,
+                            "must be at least 1");
     convert_bounds(mpa, source, "spec.minReplicas", min, "spec.maxReplicas", max);
     mpa->horizontal = true;
     bool none = json_array_size(json_object_get(spec, "metrics")) == 0;
     if (take_metrics(mpa, source, err) < 0 ||
         convert_behavior(mpa, source, "spec.behavior", err) < 0)
         return -1;
-    if (per_cent > 0)
+    if (per_cent < INT64_MAX)
         convert_add_metric(mpa, cpu_metric(per_cent));
     else if (none) /* what the API server fills in */
         convert_add_metric(mpa, cpu_metric(80));

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KEDA "autoscaling.keda.sh/"
-
 /* --- triggers -------------------------------------------------------------------------------- */
 /* A trigger of cpu or memory as a metric of HPA; NULL: it cannot be one. */
 static json_t *metric_of(const json_t *trigger)
@@ -42,18 +40,20 @@ static void note_others(struct convert_mpa *mpa, const struct convert_source *so
     static const char *const inside[] = {"value", "type", "containerName"};
     cleanup_json json_t *rest = json_deep_copy(trigger);
     json_t *metadata = json_object_get(rest, "metadata"), *value;
-    const char *key;
+    const char *key, *kind = json_str(json_object_get(rest, "metricType"));
+    bool other = *kind && strcmp(kind, json_str(json_object_get(metadata, "type"))) != 0;
     for (size_t i = 0; i < ARRAY_LEN(inside); i++)
-        json_object_del(metadata, inside[i]);
+        if (!other || strcmp(inside[i], "type") != 0) /* metricType decides: type is told */
+            json_object_del(metadata, inside[i]);
     json_object_foreach (metadata, key, value) {
         cleanup_free char *at = xasprintf("%s.metadata.%s", path, key);
-        convert_note(mpa, source, at, "has no counterpart in an MPA: left out");
+        convert_note(mpa, source, at, CONVERT_NO_COUNTERPART);
     }
     for (size_t i = 0; i < ARRAY_LEN(read); i++)
         json_object_del(rest, read[i]);
     json_object_foreach (rest, key, value) {
         cleanup_free char *at = xasprintf("%s.%s", path, key);
-        convert_note(mpa, source, at, "has no counterpart in an MPA: left out");
+        convert_note(mpa, source, at, CONVERT_NO_COUNTERPART);
     }
 }
 
@@ -70,6 +70,18 @@ static bool is_number(const json_t *value)
     return json_is_integer(value) || (*text && text[strspn(text, "0123456789")] == '\0');
 }
 
+static int check_texts(const struct convert_source *source, const json_t *trigger, const char *path,
+                       struct error *err)
+{
+    const json_t *metadata = json_object_get(trigger, "metadata");
+    cleanup_free char *below = xasprintf("%s.metadata", path);
+    if (convert_text(source, trigger, path, "metricType", err) < 0 ||
+        convert_text(source, metadata, below, "type", err) < 0 ||
+        convert_text(source, metadata, below, "containerName", err) < 0)
+        return -1;
+    return 0;
+}
+
 static int take_trigger(struct convert_mpa *mpa, const struct convert_source *source, json_t *list,
                         size_t i, struct error *err)
 {
@@ -82,6 +94,8 @@ static int take_trigger(struct convert_mpa *mpa, const struct convert_source *so
                             "type must name a scaler, such as cpu or prometheus");
     if (strcmp(type, "cpu") != 0 && strcmp(type, "memory") != 0)
         return 0;
+    if (check_texts(source, trigger, path, err) < 0)
+        return -1;
     json_t *metric = metric_of(trigger);
     if (!is_number(value) && (*json_str(value) == '\0' || utilizes(metric))) {
         json_decref(metric);
@@ -122,29 +136,41 @@ static void forbid(struct convert_mpa *mpa, const char *direction)
     json_object_set_new(rules, "selectPolicy", json_string("Disabled"));
 }
 
+static const struct held {
+    const char *key, *direction, *note;
+} known[] = {
+    {CONVERT_KEDA "paused", NULL, NULL},
+    {CONVERT_KEDA "paused-replicas", NULL, "the MPA is paused, at the replicas there are"},
+    {CONVERT_KEDA "paused-scale-in", "scaleDown", NULL},
+    {CONVERT_KEDA "paused-scale-out", "scaleUp", NULL},
+};
+
+static const struct held *find_held(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        if (strcmp(known[i].key, key) == 0)
+            return &known[i];
+    return NULL;
+}
+
 /* Their annotations are not copied: each is carried over, or noted. */
 static void take_annotations(struct convert_mpa *mpa, const struct convert_source *source)
 {
-    static const struct {
-        const char *key, *direction, *note;
-    } known[] = {
-        {KEDA "paused", NULL, NULL},
-        {KEDA "paused-replicas", NULL, "the MPA is paused, at the replicas there are"},
-        {KEDA "paused-scale-in", "scaleDown", NULL},
-        {KEDA "paused-scale-out", "scaleUp", NULL},
-    };
-    const json_t *all = json_path(source->object, "metadata", "annotations", NULL);
-    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-        const char *value = json_str(json_object_get(all, known[i].key));
-        cleanup_free char *path = xasprintf("metadata.annotations.%s", known[i].key);
-        if (*value == '\0' || strcmp(value, "false") == 0)
+    json_t *all = json_path(source->object, "metadata", "annotations", NULL), *value;
+    const char *key;
+    json_object_foreach (all, key, value) {
+        const struct held *held = find_held(key);
+        const char *note = held ? held->note : CONVERT_NO_COUNTERPART;
+        cleanup_free char *path = xasprintf("metadata.annotations.%s", key);
+        if (strncmp(key, CONVERT_KEDA, strlen(CONVERT_KEDA)) != 0 ||
+            (held && (*json_str(value) == '\0' || strcmp(json_str(value), "false") == 0)))
             continue;
-        if (known[i].direction)
-            forbid(mpa, known[i].direction);
-        else
+        if (held && held->direction)
+            forbid(mpa, held->direction);
+        else if (held)
             json_object_set_new(mpa->annotations, API_PAUSE_ANNOTATION, json_string("true"));
-        if (known[i].note)
-            convert_note(mpa, source, path, "%s", known[i].note);
+        if (note)
+            convert_note(mpa, source, path, "%s", note);
     }
 }
 

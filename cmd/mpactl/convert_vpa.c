@@ -57,6 +57,8 @@ static int take_controlled(const struct convert_source *source, json_t *policy, 
                            bool out[API_RESOURCE_COUNT], struct error *err)
 {
     cleanup_json json_t *list = convert_take(policy, "controlledResources");
+    if (list && !json_is_array(list))
+        return convert_fail(source, path, err, "controlledResources: must be a list");
     for (size_t r = 0; r < API_RESOURCE_COUNT; r++)
         out[r] = list == NULL;
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -102,10 +104,15 @@ static int take_container(struct convert_mpa *mpa, const struct convert_source *
             json_object_set_new(container, same[i],
                                 json_is_false(value) ? json_string("Off") : value);
     }
+    bool stated = json_object_get(policy, "controlledResources") != NULL;
     if (take_controlled(source, policy, path, own, err) < 0)
         return -1;
-    if (strcmp(json_str(json_object_get(container, "mode")), "Off") != 0)
+    if (strcmp(json_str(json_object_get(container, "mode")), "Off") != 0) {
         add_controlled(sum, own);
+    } else if (stated) {
+        cleanup_free char *at = xasprintf("%s.controlledResources", path);
+        convert_note(mpa, source, at, "says nothing in mode Off: left out");
+    }
     take_bounds(policy, "minAllowed", requests);
     take_bounds(policy, "maxAllowed", requests);
     if (json_object_size(requests) > 0)

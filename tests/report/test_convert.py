@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MPACTL = ROOT / os.environ.get("MPACTL", "build/mpactl")
 DATA = ROOT / "tests/convert"
 FILES = sorted(DATA.glob("*.yaml"))
+KINDS = ("HorizontalPodAutoscaler", "VerticalPodAutoscaler", "ScaledObject")
 
 
 def run(*argv, code=0, stdin=None):
@@ -64,8 +65,8 @@ def test_results_are_valid_and_say_what_they_lack(path, options):
 def autoscalers(path):
     """Of a file, but for HPAs that KEDA has made."""
     for document in yaml.safe_load_all(path.read_text()):
-        for one in document["items"] if document["kind"] == "List" else [document]:
-            if not any(o["kind"] == "ScaledObject" for o in one["metadata"].get("ownerReferences", [])):
+        for one in document["items"] if document and document["kind"] == "List" else [document]:
+            if one and one["kind"] in KINDS and not any(o["kind"] == "ScaledObject" for o in one["metadata"].get("ownerReferences", [])):
                 yield one
 
 
@@ -85,7 +86,8 @@ def targets_of(spec):
             yield one
     for trigger in spec.get("triggers", []):
         if trigger["type"] in ("cpu", "memory"):
-            kind, value = trigger.get("metricType", "Utilization"), trigger["metadata"]["value"]
+            kind = trigger.get("metricType") or trigger["metadata"].get("type", "Utilization")
+            value = trigger["metadata"]["value"]
             yield metric(trigger["type"], int(value) if kind == "Utilization" else value, kind,
                          trigger["metadata"].get("containerName"))
 
@@ -199,7 +201,7 @@ def test_vpa_containers():
         "cpu": {"type": "Factor", "factor": 3, "durationSeconds": 10}}
     said = convert("vpa-recreate.yaml")[1]
     for field in ("spec.recommenders", "spec.updatePolicy.minReplicas", "spec.updatePolicy.evictionRequirements",
-                  "spec.resourcePolicy.containerPolicies[0].minAllowed"):
+                  "spec.resourcePolicy.containerPolicies[0].minAllowed.ephemeral-storage"):
         assert f": {field}: " in said
 
 
@@ -217,6 +219,30 @@ def test_scaled_object():
     assert office["spec"]["constraints"]["global"] == {"minReplicas": 1, "maxReplicas": 100}
     assert office["spec"]["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "office"}
     assert "does not scale to zero" in said
+
+
+def test_what_v1_has_in_annotations():
+    """The API server puts there what autoscaling/v1 has no field for; what is status of it is not told."""
+    mpa, said = convert("hpa-v1-from-server.yaml")
+    assert "annotations" not in mpa["metadata"] and mpa["spec"]["goals"] == {"metrics": [metric("cpu", 60)]}
+    assert "autoscaling.alpha.kubernetes.io/metrics: is not read: left out; as autoscaling/v2" in said
+    assert "autoscaling.alpha.kubernetes.io/behavior: " in said and "conditions" not in said
+
+
+def test_a_type_that_does_not_decide_is_told():
+    text = KEDA + "  triggers:\n  - {type: cpu, metricType: AverageValue, metadata: {type: Utilization, value: '5'}}\n"
+    out, said = run("-f", "-", stdin=text)
+    assert yaml.safe_load(out)["spec"]["goals"]["metrics"] == [metric("cpu", "5", "AverageValue")]
+    assert "-:7: spec.triggers[0].metadata.type: has no counterpart" in said
+
+
+def test_annotations_of_keda():
+    """Those that are not known are told, and so are those of an object that is not KEDA's."""
+    held = "annotations: {autoscaling.keda.sh/paused-soon: 'true'}"
+    said = run("-f", "-", stdin=KEDA.replace("name: x}", "name: x, " + held + "}", 1) + "  triggers:\n  - {type: cpu, metadata: {value: '5'}}\n")[1]
+    assert "-:3: metadata.annotations.autoscaling.keda.sh/paused-soon: has no counterpart" in said
+    said = run("-f", "-", stdin=HEAD.replace("name: x", "name: x, " + held.replace("-soon", "")) + f"spec:\n  {TARGET}\n  maxReplicas: 3\n")[1]
+    assert "-:3: metadata.annotations.autoscaling.keda.sh/paused: has no counterpart" in said
 
 
 def test_what_was_held_stays_held():
@@ -287,9 +313,22 @@ VPA = ("apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata
     (HEAD + f"spec:\n  {TARGET}\n  maxReplicas: 3\n  metrics: {{}}\n", "-:7: HorizontalPodAutoscaler x: spec.metrics: must be a list"),
     (HEAD + f"spec:\n  {TARGET}\n  maxReplicas: 3\n  metrics:\n  - type: Cpu\n", "-:8: HorizontalPodAutoscaler x: spec.metrics[0].type"),
     (HEAD + f"spec:\n  {TARGET}\n  maxReplicas: 20000\n", "would not be valid: spec.constraints.global.maxReplicas"),
+    (HEAD + f"spec:\n  {TARGET}\n  maxReplicas: 3\n  targetCPUUtilizationPercentage: 0\n",
+     "-:7: HorizontalPodAutoscaler x: spec.targetCPUUtilizationPercentage: must be at least 1"),
+    (HEAD + f"spec:\n  {TARGET}\n  maxReplicas: 3\n  behavior: {{scaleUp: {{policies: fast}}}}\n",
+     "would not be valid: spec.constraints.global.behavior.scaleUp.policies"),
+    (HEAD.replace("name: x", "name: x, namespace: 42") + f"spec:\n  {TARGET}\n  maxReplicas: 3\n",
+     "-:3: HorizontalPodAutoscaler x: metadata.namespace: must be text"),
+    (HEAD.replace("name: x", "name: x, labels: {team: 7}") + f"spec:\n  {TARGET}\n  maxReplicas: 3\n",
+     "-:3: HorizontalPodAutoscaler x: metadata.labels.team: must be text"),
+    (HEAD.replace("name: x", "name: x, annotations: none") + f"spec:\n  {TARGET}\n  maxReplicas: 3\n",
+     "-:3: HorizontalPodAutoscaler x: metadata.annotations: must be a mapping"),
     (KEDA + "  triggers: []\n", "-:6: ScaledObject x: spec.triggers: must have one"),
     (KEDA + "  triggers:\n  - metadata: {}\n", "spec.triggers[0]: type must name"),
     (KEDA + "  triggers:\n  - {type: cpu, metadata: {value: most}}\n", "-:7: ScaledObject x: spec.triggers[0]: metadata.value"),
+    (KEDA + "  triggers:\n  - {type: cpu, metricType: 5, metadata: {value: '5'}}\n", "spec.triggers[0].metricType: must be text"),
+    (VPA + "  resourcePolicy: {containerPolicies: [{containerName: a, controlledResources: memory}]}\n",
+     "controlledResources: must be a list"),
     (VPA + "  updatePolicy: {updateMode: Sometimes}\n", "-:6: VerticalPodAutoscaler x: spec.updatePolicy.updateMode: must be Off"),
     (VPA + "  resourcePolicy: {containerPolicies: [{mode: Auto}]}\n", "containerName must name"),
     (VPA + "---\n" + VPA, "another VerticalPodAutoscaler has this target"),
