@@ -242,7 +242,9 @@ struct learning_told {
     const char *state; /* bootstrapping, retraining, learning, own or general */
     double progress;   /* of a search, 0 to 1; NaN: none is under way */
     char message[256];
-    const char *policy, *sha256; /* that decides; NULL: none does */
+    const char *policy, *sha256;           /* that decides; NULL: none does */
+    int64_t since_ms;                      /* wall clock: when none began to decide; 0: one does */
+    const struct learn_versions *versions; /* NULL: there is nothing to choose from */
 };
 /* False: it has nothing to do with policies. */
 bool learning_tell(const struct entry *entry, struct learning_told *out);

@@ -19,8 +19,10 @@ struct learning {
     } own, before; /* the policy of its own as an encoded checkpoint, and the one before it */
     bool asked_past, loading, reading; /* its past: was asked for, and what is still to come */
     struct learn_last last;
-    enum learn_stage stage; /* as of the last interval, */
-    int64_t stage_since_ms; /* wall clock: and since when */
+    struct learn_versions *versions; /* of the policies that decided, */
+    enum learn_origin origin;        /* and of its own */
+    enum learn_stage stage;          /* as of the last interval, */
+    int64_t stage_since_ms;          /* wall clock: and since when */
 };
 
 static void count(const struct entry *e, const char *event)
@@ -61,6 +63,7 @@ void learning_end(struct entry *e)
     if (l->search)
         learner_give_up(l->search);
     learn_course_free(l->course);
+    learn_versions_free(l->versions);
     free(l->own.data);
     free(l->before.data);
     free(l);
@@ -87,6 +90,7 @@ static void begin(struct entry *e)
     e->learning = xcalloc(1, sizeof(*e->learning));
     *e->learning = (struct learning){
         .course = course,
+        .versions = learn_versions_new(),
         .using = c->options.policy,
         .generation = e->mpa.generation,
         .stage = learn_course_stage(course),
@@ -128,6 +132,7 @@ static void resume(struct entry *e, const struct world_policy *kept)
         tell_unreadable(e, &err);
     } else {
         take_own(l, kept->bytes, kept->len);
+        l->origin = LEARN_KEPT;
         learn_course_resume(l->course, policy);
         if (kept->generation != e->mpa.generation)
             learn_course_renew(l->course);
@@ -241,9 +246,11 @@ static void on_found(void *arg, const struct learn_result *r)
         learn_course_failed(l->course, now_s);
         return;
     }
+    bool again = learn_course_stage(l->course) == LEARN_AGAIN || learn_course_has_own(l->course);
     learn_course_found(l->course, r->policy, now_s);
     tell_found(e, r);
     if (r->policy) {
+        l->origin = again ? LEARN_RETRAINED : LEARN_BOOTSTRAPPED;
         take_own(l, r->bytes, r->len);
         keep(e);
     }
@@ -315,10 +322,12 @@ static void take_news(struct entry *e, enum learn_news news)
         if (l->search)
             learner_give_up(l->search);
         l->search = NULL;
+        learn_versions_leave(l->versions, LEARN_WAITS, why, clock_wall_ms());
         entry_event(e, true, "DriftDetected", "%s: thresholds decide until it has learned again",
                     why);
         count(e, "drifted");
     } else if (news == LEARN_WENT_BACK) {
+        learn_versions_leave(l->versions, LEARN_ROLLED_BACK, why, clock_wall_ms());
         entry_event(e, true, "PolicyRolledBack", "the policy before decides again: %s", why);
         go_back(e);
         count(e, "rolled_back");
@@ -329,13 +338,17 @@ static void use(struct entry *e)
 {
     struct learning *l = e->learning;
     const struct recommend_policy *policy = learn_course_policy(l->course);
-    struct error err;
-    if (policy == l->using || recommend_seat_use(&e->seat, policy, &err) < 0)
-        return;
-    l->using = policy;
     bool own = policy && learn_course_has_own(l->course);
-    journal_policy(e->controller->options.journal, e->key, own ? l->own.data : NULL,
-                   own ? l->own.len : policy != NULL);
+    struct error err;
+    if (policy != l->using) {
+        if (recommend_seat_use(&e->seat, policy, &err) < 0)
+            return;
+        l->using = policy;
+        journal_policy(e->controller->options.journal, e->key, own ? l->own.data : NULL,
+                       own ? l->own.len : policy != NULL);
+    }
+    learn_versions_take(l->versions, policy ? recommend_policy_sha256(policy) : NULL,
+                        own ? l->origin : LEARN_SHIPPED, clock_wall_ms());
 }
 
 static void note_stage(struct learning *l)
@@ -357,7 +370,10 @@ void learning_see(struct entry *e, const struct observation *seen)
         learn_course_renew(l->course);
         l->generation = e->mpa.generation;
     }
-    take_news(e, learn_course_see(l->course, seen, l->last));
+    enum learn_news news = learn_course_see(l->course, seen, l->last);
+    if (l->last.by_policy)
+        learn_versions_earned(l->versions, learn_course_earned(l->course));
+    take_news(e, news);
     if (learn_course_wants(l->course, seen->now_s))
         search(e, seen);
     note_stage(l);
@@ -451,6 +467,9 @@ bool learning_tell(const struct entry *e, struct learning_told *out)
         return tell_fixed(e, out);
     const struct recommend_policy *policy = learn_course_policy(l->course);
     out->state = state_of(l);
+    out->versions = l->versions;
+    if (!policy)
+        out->since_ms = l->stage_since_ms;
     if (l->search)
         out->progress = learner_progress(l->search);
     if (policy) {

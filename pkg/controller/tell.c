@@ -290,7 +290,7 @@ static json_t *tell_what_if(const json_t *status)
 
 json_t *tell_detail(const struct entry *e)
 {
-    json_t *o = tell_row(e), *learning = tell_learning(e);
+    json_t *o = tell_row(e), *learning = tell_learning(e, true);
     const json_t *status = entry_status(e);
     bool known = e->mpa.uid != NULL;
     set(o, "minReplicas", count(known ? e->mpa.spec.min_replicas : -1));
@@ -304,7 +304,58 @@ json_t *tell_detail(const struct entry *e)
 }
 
 /* --- what is learned ------------------------------------------------------------------------- */
-json_t *tell_learning(const struct entry *e)
+static const char *origin_name(const struct learn_version *v)
+{
+    static const char *const origins[LEARN_ORIGIN_COUNT] = {[LEARN_SHIPPED] = "shipped",
+                                                            [LEARN_KEPT] = "kept",
+                                                            [LEARN_BOOTSTRAPPED] = "bootstrapped",
+                                                            [LEARN_RETRAINED] = "retrained"};
+    return origins[v->origin];
+}
+
+static json_t *tell_version(const struct learn_version *v)
+{
+    static const char *const outcomes[LEARN_OUTCOME_COUNT] = {[LEARN_DECIDES] = "decides",
+                                                              [LEARN_WAITS] = "waits",
+                                                              [LEARN_REPLACED] = "replaced",
+                                                              [LEARN_ROLLED_BACK] = "rolledBack"};
+    json_t *o = json_object();
+    set(o, "number", json_integer((json_int_t)v->number));
+    set(o, "origin", json_string(origin_name(v)));
+    set(o, "outcome", json_string(outcomes[v->outcome]));
+    set(o, "sha256", text(v->sha256));
+    set(o, "from", json_integer(v->from_ms));
+    set(o, "until", v->until_ms ? json_integer(v->until_ms) : json_null());
+    set(o, "earned", number(v->earned));
+    set(o, "intervals", json_integer((json_int_t)v->intervals));
+    set(o, "why", text(v->why));
+    return o;
+}
+
+/* Newest first. */
+static json_t *tell_versions(const struct learn_versions *versions)
+{
+    json_t *list = json_array();
+    size_t n = versions ? learn_versions_count(versions) : 0;
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, tell_version(learn_versions_newest(versions, i)));
+    return list;
+}
+
+/* Of the one that decides, or did last: a list of all MPAs has no room for the others. */
+static void set_version(json_t *o, const struct learn_versions *versions)
+{
+    const struct learn_version *v = versions ? learn_versions_current(versions) : NULL;
+    size_t n = versions ? learn_versions_count(versions) : 0;
+    int64_t back = 0;
+    for (size_t i = 0; i < n; i++)
+        back += learn_versions_newest(versions, i)->outcome == LEARN_ROLLED_BACK;
+    set(o, "version", v ? json_integer((json_int_t)v->number) : json_null());
+    set(o, "origin", v ? json_string(origin_name(v)) : json_null());
+    set(o, "rolledBack", json_integer(back));
+}
+
+json_t *tell_learning(const struct entry *e, bool versions)
 {
     struct learning_told told;
     if (!learning_tell(e, &told))
@@ -312,15 +363,19 @@ json_t *tell_learning(const struct entry *e)
     json_t *o = json_object();
     set(o, "state", json_string(told.state));
     set(o, "progress", number(told.progress));
+    set(o, "since", told.since_ms ? json_integer(told.since_ms) : json_null());
     set(o, "message", text(told.message));
     set(o, "policy", told.policy ? json_string(told.policy) : json_null());
     set(o, "sha256", told.sha256 && *told.sha256 ? text(told.sha256) : json_null());
+    set_version(o, told.versions);
+    if (versions)
+        set(o, "versions", tell_versions(told.versions));
     return o;
 }
 
 json_t *tell_learning_row(const struct entry *e)
 {
-    json_t *o = tell_learning(e), *rewards;
+    json_t *o = tell_learning(e, false), *rewards;
     const json_t *status = entry_status(e);
     bool fallback = condition_is(status, API_COND_FALLBACK_ACTIVE, "True");
     struct timeline_point points[MAX_REWARDS];

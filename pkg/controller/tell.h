@@ -10,7 +10,7 @@
 bool tell_is_of(const struct entry *entry, const char *namespace_); /* NULL: any */
 json_t *tell_row(const struct entry *entry);
 json_t *tell_detail(const struct entry *entry);
-json_t *tell_learning(const struct entry *entry); /* NULL: it learns nothing */
+json_t *tell_learning(const struct entry *entry, bool versions); /* NULL: it learns nothing */
 /* With a name, reward and fallback, for a list. */
 json_t *tell_learning_row(const struct entry *entry);
 json_t *tell_marks_after(const struct entry *entry, uint64_t number); /* an array */

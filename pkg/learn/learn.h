@@ -90,6 +90,53 @@ void learn_course_found(struct learn_course *course, const struct recommend_poli
                         double now_s);
 void learn_course_failed(struct learn_course *course, double now_s);
 
+/* --- the versions of its policy (versions.c) ----------------------------------------------------
+ */
+#define LEARN_VERSIONS 8 /* that are kept, the oldest goes first, but not the one that decides */
+
+enum learn_origin {
+    LEARN_SHIPPED,      /* the general policy */
+    LEARN_KEPT,         /* found in an earlier life, and kept */
+    LEARN_BOOTSTRAPPED, /* the first of its own, found by its past */
+    LEARN_RETRAINED,    /* found when it was not what it had been, or in place of its own */
+    LEARN_ORIGIN_COUNT
+};
+enum learn_outcome {
+    LEARN_DECIDES,
+    LEARN_WAITS,       /* thresholds decide instead, until something is found; it may be it */
+    LEARN_REPLACED,    /* by a newer one */
+    LEARN_ROLLED_BACK, /* it earned less than the one before, which decides again */
+    LEARN_OUTCOME_COUNT
+};
+struct learn_version {
+    uint64_t number; /* counts all that there were, from 1 */
+    enum learn_origin origin;
+    enum learn_outcome outcome;
+    char sha256[65];
+    int64_t from_ms;    /* when it first decided, */
+    int64_t until_ms;   /* and last; 0: it does */
+    double earned;      /* in an interval, on the average; NaN: unknown */
+    uint64_t intervals; /* that earned is of */
+    char why[160];      /* it does not decide any more; "": a newer one was better */
+};
+
+struct learn_versions;
+struct learn_versions *learn_versions_new(void);
+void learn_versions_free(struct learn_versions *versions); /* NULL: nothing */
+/* Who decides from now on, also if it is who did; NULL: thresholds. A policy that has decided
+ * before is the version that it was. */
+void learn_versions_take(struct learn_versions *versions, const char *sha256,
+                         enum learn_origin origin, int64_t now_ms);
+/* The one that decides will not, and why; learn_versions_take then says who does. */
+void learn_versions_leave(struct learn_versions *versions, enum learn_outcome outcome,
+                          const char *why, int64_t now_ms);
+void learn_versions_earned(struct learn_versions *versions, double earned); /* NaN: unknown */
+size_t learn_versions_count(const struct learn_versions *versions);         /* that are kept */
+/* The i-th from the newest; NULL: there is none. */
+const struct learn_version *learn_versions_newest(const struct learn_versions *versions, size_t i);
+/* The one that decides, or did before thresholds; NULL: none has. */
+const struct learn_version *learn_versions_current(const struct learn_versions *versions);
+
 /* --- the thread (learner.c) --------------------------------------------------------------------
  */
 struct learner;

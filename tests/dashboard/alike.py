@@ -5,6 +5,7 @@ from pathlib import Path
 CONTROLLER = Path(__file__).resolve().parents[2] / "pkg/controller"
 # Words that the page knows: those that the sources of the controller have in the function or the table named.
 WORDS = {"health": ("tell.c", r"static const char \*health_of\(.*?\n}\n"), "kind": ("tell.c", r"kinds\[\] = {.*?};"),
+         "origin": ("tell.c", r"origins\[LEARN_ORIGIN_COUNT\] = {.*?};"), "outcome": ("tell.c", r"outcomes\[LEARN_OUTCOME_COUNT\] = {.*?};"),
          "state": ("learning.c", r"static const char \*state_of\(.*?\n}\n"), "title": ("story.c", r"static void mark_decision\(.*?\n}\n")}
 
 
@@ -64,5 +65,5 @@ def check(fake, real):
     """real: answers() of a controller, which need not have all that the fake has, and the other way round."""
     for path, told in of_fake(fake).items():
         both(shape(told), shape(real[path]), path)
-        for name in ("health", "kind", "state"):
+        for name in ("health", "kind", "state", "origin", "outcome"):
             assert values(real[path], name) <= words(name)

@@ -163,9 +163,26 @@ class Fake:
                    "learning": "something better is looked for"}.get(kind, "")
         rewards = [v for v in self.past(f"{row['namespace']}/{row['name']}")[0]["reward"][-300::5]] if i < 50 else []
         return {"namespace": row["namespace"], "name": row["name"], "state": kind, "progress": 0.4 if busy else None,
-                "message": message, "policy": None if held_back else "a policy of its own" if kind == "own" else "general policy",
-                "sha256": None if held_back else hashlib.sha256(row["name"].encode()).hexdigest(), "fallback": held_back,
-                "fallbackReason": f"threshold decides in place of ppo: {message}" if held_back else "", "reward": rewards}
+                "message": message, "policy": None if held_back else "general policy" if kind == "general" else "a policy of its own",
+                "sha256": None if held_back else self.versions(row["name"], kind)[0]["sha256"], "fallback": held_back,
+                "fallbackReason": f"threshold decides in place of ppo: {message}" if held_back else "", "reward": rewards,
+                "since": self.now - 240_000 if held_back else None, **self.version_of(row["name"], kind)}
+
+    def versions(self, name, kind):
+        """Of each state of learning what it may have come from, newest first."""
+        def version(number, origin, outcome, earned, why=""):
+            begun = NOW - 36_000_000 + 7_200_000 * number
+            return {"number": number, "origin": origin, "outcome": outcome, "sha256": hashlib.sha256(f"{name} {number}".encode()).hexdigest(),
+                    "from": begun, "until": None if outcome == "decides" else begun + 7_200_000, "earned": earned, "intervals": 480 if earned else 0, "why": why}
+        past = [version(1, "shipped", "replaced", -1.412), version(2, "bootstrapped", "replaced", -1.187, "its requests cost more CPU than they did"),
+                version(3, "retrained", "rolledBack", -1.633, "it earned -1.633 an interval, and the one before -1.187"), version(4, "retrained", "decides", -1.0934)]
+        return {"own": past[::-1], "general": [version(1, "shipped", "decides", -1.2)], "learning": [version(1, "kept", "decides", None)],
+                "retraining": [version(2, "bootstrapped", "waits", -1.187, "decisions earn less than they did"), past[0]], "bootstrapping": []}[kind]
+
+    def version_of(self, name, kind):
+        all_of_it = self.versions(name, kind)
+        newest = all_of_it[0] if all_of_it else {"number": None, "origin": None}
+        return {"version": newest["number"], "origin": newest["origin"], "rolledBack": sum(v["outcome"] == "rolledBack" for v in all_of_it)}
 
     def detail(self, key):
         row, learning = copy.deepcopy(self.rows[key]), self.learning_of(self.rows[key])
@@ -180,7 +197,8 @@ class Fake:
                            {"type": "FallbackActive", "status": "True" if learning["fallback"] else "False", "reason": learning["state"].title() if learning["fallback"] else "NotNeeded", "message": learning["fallbackReason"] or f"{row['decidedBy']} decides", "lastTransitionTime": when}],
             "lastDecision": {"time": self.now - INTERVAL, "recommender": row["decidedBy"], "action": "Rescale", "reason": "p99 213ms near goal 250ms at 81% CPU: replicas 3 → 4"},
             "whatIf": {"since": self.now - 86_400_000, "coreHours": 48.2, "coreHoursAuto": 31.9, "requests": 1_200_345, "lateRequests": 20_412, "lateRequestsAuto": 5_120} if row["mode"] == "Off" else None,
-            "learning": {k: v for k, v in learning.items() if k in ("state", "progress", "message", "policy", "sha256")} if row["recommender"] == "ppo" else None})
+            "learning": {**{k: learning[k] for k in ("state", "progress", "since", "message", "policy", "sha256", "version", "origin", "rolledBack")},
+                         "versions": self.versions(row["name"], learning["state"])} if row["recommender"] == "ppo" else None})
         row.update(self.extra.get(key, {}))
         return row
 

@@ -128,15 +128,23 @@ def test_what_was_found(run, visit, policy):
     found = page.locator(ROWS).get_by_text(re.compile("^(Own policy|General policy)$"))
     found.wait_for(timeout=120000)
     own = found.inner_text() == "Own policy"
-    name, sha = column(page, "policy")[0].split("\n")
+    name, policy_line = column(page, "policy")[0].split("\n")
+    sha, version, origin = policy_line.split()
+    assert re.fullmatch(r"v\d", version) and origin == ("bootstrapped" if own else "shipped")
     assert name == ("a policy of its own" if own else "general policy")
     assert (sha == policy.read_bytes()[20:52].hex()[:12]) == (not own)
     page.locator(ROWS).click()
     page.locator(".marks li.policy", has_text="PolicyFound" if own else "PolicyKept").wait_for(timeout=60000)
     page.locator(".tile", has_text="Decided by").get_by_text("ppo", exact=True).wait_for(timeout=60000)
     assert sha in page.locator("section", has=page.locator("#learning")).inner_text()
+    newest = page.locator(".versions tbody tr").first
+    newest.get_by_text(re.compile(r"^in \d+ intervals?$")).wait_for(timeout=60000)
+    assert re.fullmatch(rf"{version[1:]} {origin} {sha} Decides −[\d.]+ in \d+ intervals? [\d:]+", " ".join(newest.inner_text().split()))
     told = alike.answers(lambda path: json.loads(ask(controller, f"api/v1/{path}", "reader")[1]), ["shop/web"])
     assert alike.values(told["detail"], "state") and alike.values(told["timeline"], "kind") >= {"policy"}
     alike.check(Fake(12), told)
+    versions = told["detail"][0]["learning"]["versions"]
+    assert versions[0]["sha256"] == told["detail"][0]["learning"]["sha256"] and versions[0]["earned"] < 0
+    assert [v["until"] is None for v in versions] == [True] + [False] * (len(versions) - 1), "one of them decides"
     shoot(page, "controller-mpa")
     tour(page, "shop/web")

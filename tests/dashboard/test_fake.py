@@ -26,6 +26,11 @@ def test_states_of_learning(told):
     assert alike.values(told, "state") == alike.words("state") == of_page("text.js", "LEARNING")
 
 
+def test_versions_of_policies(told):
+    assert alike.values(told, "origin") == alike.words("origin") == of_page("text.js", "ORIGINS")
+    assert alike.values(told, "outcome") == alike.words("outcome") == of_page("text.js", "OUTCOMES")
+
+
 def test_health(told):
     assert alike.values(told, "health") == of_page("text.js", "HEALTH") <= alike.words("health")
 

@@ -184,6 +184,9 @@ def test_it_says_that_nobody_learns(controller, visit):
     page = visit.open(controller, "#/learning", wait=".view")
     page.get_by_text("No autoscaler learns: none asks for the recommender ppo.").wait_for()
     assert page.locator(ROWS).count() == 0 and axe(page) == []
+    page.goto(controller + "#/mpa/default/web")
+    page.wait_for_selector(".u-over")
+    assert not page.locator("#versions").is_visible() and page.locator("#learning").count() == 0
 
 
 def keep(page, name):

@@ -182,6 +182,41 @@ def test_learning(fake, visit):
     page.wait_for_selector(".detail .u-over")
 
 
+def test_versions_of_policies(fake, visit):
+    """In the list the one that decides, in the view of an MPA all of them, with what became of each."""
+    page = visit.open(fake.server.url, "#/learning", wait=ROWS)
+    learns = {k: fake.learning_of(r) for k, r in fake.rows.items() if r["recommender"] == "ppo"}
+    own, waits, new = ([k for k, l in sorted(learns.items()) if l["state"] == state][0] for state in ("own", "retraining", "bootstrapping"))
+    shown = dict(zip(names(page), column(page, "policy")))
+    assert shown[own].split("\n") == ["a policy of its own 1 rolled back", f"{learns[own]['sha256'][:12]} v4 retrained"]
+    assert shown[waits].split() == ["–", "v2", "waits"] and shown[new].strip() == "–"
+    page.locator("#search").fill("rolled back")
+    assert own in names(page) and waits not in names(page)
+    page.locator(ROWS).nth(names(page).index(own)).click()
+    lines = page.locator(".versions tbody tr")
+    lines.first.wait_for()
+    cells = [[c.split("\n") for c in line.locator("td").all_inner_texts()] for line in lines.all()]
+    assert [line[0] for line in cells] == [[name, fake.versions(own.split("/")[1], "own")[i]["sha256"][:12]]
+                                           for i, name in enumerate(["4 retrained", "3 retrained", "2 bootstrapped", "1 shipped"])]
+    assert cells[0][1:3] == [["Decides"], ["−1.09", "in 480 intervals"]] and len(cells[0][3]) == 1
+    assert cells[1][1] == ["Rolled back", "it earned -1.633 an interval, and the one before -1.187"]
+    assert cells[3][1] == ["Replaced"] and re.fullmatch(r"until [\d:]+", cells[3][3][1])
+    assert "Version 4: retrained" in page.locator("section", has=page.locator("#learning")).inner_text()
+    first = lines.first.element_handle()
+    fake.extra[own] = {"learning": {**fake.detail(own)["learning"], "versions": fake.versions("other", "general")}}
+    fake.rows[own]["replicas"] += 1
+    fake.news(own)
+    until(page, "document.querySelectorAll('.versions tbody tr').length === 1")
+    assert first.inner_text().startswith("1 shipped"), "what is there is filled anew"
+    page.goto(fake.server.url + f"#/mpa/{waits}")
+    page.get_by_text(re.compile("^Thresholds decide since")).wait_for()
+    assert "which waits: bootstrapped" in page.locator("section", has=page.locator("#learning")).inner_text()
+    page.goto(fake.server.url + f"#/mpa/{new}")
+    page.locator("h1", has_text=new.split("/")[1]).wait_for()
+    page.wait_for_selector(".u-over")
+    assert not page.locator(".versions").is_visible()
+
+
 def test_unknown_addresses(fake, visit):
     page = visit.open(fake.server.url, "#/nothing/like/this")
     assert "There is nothing here" in page.locator("main").inner_text()

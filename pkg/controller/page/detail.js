@@ -9,6 +9,7 @@ import { MarkList, markTip } from "./marks.js";
 import { keyOf, listen, state } from "./store.js";
 import { amount, duration, earned, milli, moment, percent } from "./text.js";
 import { Timeline } from "./timeline.js";
+import { VersionList } from "./versions.js";
 
 const NEWS_MS = 1000; /* asks again at most so often */
 const SPANS = [["15 min", 15 * 6e4], ["1 h", 36e5], ["6 h", 6 * 36e5], ["All", null]];
@@ -38,6 +39,7 @@ export class DetailView {
     this.badge = healthBadge();
     this.tiles = new Tiles();
     this.marks = new MarkList(mark => this.showMark(mark));
+    this.versions = new VersionList();
     this.side = element("div", { class: "side" });
     this.element = this.layout(namespace, name);
     this.draw = oncePerFrame(() => this.drawNow());
@@ -62,7 +64,7 @@ export class DetailView {
     this.moment = element("span", { class: "soft moment" });
     this.plots = element("section", { class: "panel", "aria-labelledby": "past" },
       element("div", { class: "panel-head" }, element("h2", { id: "past" }, "Over time"), this.moment, element("div", { class: "spans", role: "group", "aria-label": "Time shown" }, ...this.spans)));
-    this.body = element("div", { class: "detail-body", hidden: true }, element("div", { class: "column" }, this.why, this.plots, this.marks.element), this.side);
+    this.body = element("div", { class: "detail-body", hidden: true }, element("div", { class: "column" }, this.why, this.plots, this.versions.element, this.marks.element), this.side);
     return element("div", { class: "view detail" },
       element("nav", { class: "back", "aria-label": "Back" }, element("a", { href: "#/" }, "← All autoscalers")),
       element("div", { class: "heading" }, element("h1", {}, element("span", { class: "soft" }, `${namespace} / `), name), this.badge.element, this.sub),
@@ -167,13 +169,15 @@ export class DetailView {
     this.tiles.set(row);
     this.why.replaceChildren(...[row.message && !tellsMessage(row) ? element("p", { class: `notice ${row.health}` }, row.message) : null, decisionBox(row)].filter(Boolean));
     this.drawCharts();
+    this.versions.set(row.learning?.versions ?? []);
     this.marks.set(this.timeline.marks);
     this.drawFacts(row);
   }
 
   /* Made anew only when they differ, or what someone reads or marks there would be gone. */
   drawFacts(row) {
-    const { whatIf, containers, conditions, learning, mode, replicas, cpuMilli, wantedReplicas, wantedCpuMilli } = row;
+    const { whatIf, containers, conditions, mode, replicas, cpuMilli, wantedReplicas, wantedCpuMilli } = row;
+    const learning = row.learning && { ...row.learning, versions: null };
     const text = JSON.stringify([whatIf, containers, conditions, learning, mode, mode === "Off" ? [replicas, cpuMilli, wantedReplicas, wantedCpuMilli] : 0, moment(state.now).slice(0, 10)]);
     if (text === this.factsText) return;
     this.factsText = text;

@@ -1,7 +1,7 @@
 /* What is known of one MPA besides its past: tiles, what Auto would have done, containers, conditions, learning. */
 import { element, meter, section, setText, table } from "./dom.js";
 import { state } from "./store.js";
-import { LEARNING, amount, change, duration, milli, moment, percent, whole } from "./text.js";
+import { LEARNING, amount, change, duration, milli, moment, originOf, percent, whole } from "./text.js";
 
 /* --- tiles --- */
 const TILES = [
@@ -99,6 +99,8 @@ export function learningBox(row) {
     element("p", {}, element("span", { class: `tag learning-${l.state}` }, LEARNING[l.state] ?? l.state ?? "–"), " ", l.policy ?? ""),
     busy ? element("p", { class: "progress" }, element("progress", { max: 1, value: l.progress, "aria-label": "Progress" }), percent(l.progress)) : null,
     l.message ? element("p", { class: "soft" }, l.message) : null,
+    l.since ? element("p", { class: "soft" }, `Thresholds decide since ${moment(l.since, state.now)}.`) : null,
+    l.version ? element("p", { class: "soft" }, `Version ${whole(l.version)}${l.policy ? "" : ", which waits"}: ${originOf(l).toLowerCase()}`) : null,
     l.sha256 ? element("p", { class: "soft" }, "Policy ", element("code", { title: l.sha256 }, l.sha256.slice(0, 12))) : null);
 }
 

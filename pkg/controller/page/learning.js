@@ -3,8 +3,8 @@ import { get } from "./api.js";
 import { sparkline } from "./badges.js";
 import { element, option, setAttribute, setText } from "./dom.js";
 import { Grid } from "./grid.js";
-import { keyOf } from "./store.js";
-import { LEARNING, amount, earned, percent } from "./text.js";
+import { keyOf, state } from "./store.js";
+import { LEARNING, amount, earned, moment, originOf, percent, whole } from "./text.js";
 
 const EVERY_MS = 5000;
 const lastOf = item => item.reward?.findLast(v => v !== null) ?? null;
@@ -34,6 +34,7 @@ function stateCell(cell) {
     bar.value = item.progress ?? 0;
     setAttribute(bar, "aria-label", `Progress of ${keyOf(item)}`);
     setText(share, busy ? percent(item.progress) : "");
+    setAttribute(cell, "title", item.since ? `Thresholds decide since ${moment(item.since, state.now)}` : null);
   };
 }
 
@@ -46,13 +47,18 @@ function rewardCell(cell) {
   };
 }
 
+const versionText = item => item.version ? `v${whole(item.version)} ${item.policy ? originOf(item).toLowerCase() : "waits"}` : "";
+const backText = item => item.rolledBack ? `${whole(item.rolledBack)} rolled back` : "";
+
 function policyCell(cell) {
-  const name = element("span", {}), hash = element("code", {});
-  cell.append(name, hash);
+  const name = element("span", {}), back = element("small", { class: "soft" }), hash = element("code", {}), version = element("small", { class: "soft" });
+  cell.append(element("span", {}, name, " ", back), element("span", {}, hash, " ", version));
   return item => {
     setText(name, item.policy ?? "–");
     setText(hash, item.sha256 ? item.sha256.slice(0, 12) : "");
     setAttribute(hash, "title", item.sha256 || null);
+    setText(version, versionText(item));
+    setText(back, backText(item));
   };
 }
 
@@ -85,7 +91,7 @@ export class LearningView {
     this.count = element("span", { class: "soft count", role: "status" });
     this.note = element("div", { class: "empty" });
     this.element = element("div", { class: "view list" }, element("h1", {}, "Learning"),
-      element("p", { class: "soft lead" }, "For each autoscaler that asks for ppo, the controller looks for a policy of its own. Until one is found, or when it no longer fits, thresholds or the general policy decide. Reward is what its last decisions earned: the higher, the better."),
+      element("p", { class: "soft lead" }, "For each autoscaler that asks for ppo, the controller looks for a policy of its own. Until one is found, or when it no longer fits, thresholds or the general policy decide. Reward is what its last decisions earned: the higher, the better. Open one for the policies that it had, and what became of them."),
       element("div", { class: "controls" }, this.search, this.only, this.grid.sorter, this.count), this.grid.element, this.note);
     this.ask();
   }
@@ -113,7 +119,7 @@ export class LearningView {
   draw() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean), only = this.only.value;
     const rows = this.items.filter(item => (!only || (only === "fallback" ? item.fallback : item.state === only))
-      && words.every(w => [keyOf(item), item.state, item.policy, item.message, item.fallbackReason].join("\n").toLowerCase().includes(w)));
+      && words.every(w => [keyOf(item), item.state, item.policy, versionText(item), backText(item), item.message, item.fallbackReason].join("\n").toLowerCase().includes(w)));
     this.grid.setRows(rows);
     const falling = this.items.filter(item => item.fallback).length;
     setText(this.count, `${amount(rows.length)} of ${amount(this.items.length)}, ${amount(falling)} in fallback`);

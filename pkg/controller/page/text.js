@@ -56,6 +56,10 @@ export const HEALTH = {
 };
 export const healthOf = row => HEALTH[row.health] ? row.health : "unknown";
 
+export const ORIGINS = { shipped: "Shipped", kept: "Kept", bootstrapped: "Bootstrapped", retrained: "Retrained" };
+export const OUTCOMES = { decides: "Decides", waits: "Waits", replaced: "Replaced", rolledBack: "Rolled back" };
+export const originOf = version => ORIGINS[version.origin] ?? version.origin ?? "–";
+
 export const LEARNING = {
   bootstrapping: "Bootstrapping", learning: "Learning", retraining: "Retraining", own: "Own policy", general: "General policy",
 };
