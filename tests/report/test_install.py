@@ -103,6 +103,41 @@ def test_krew_archive_holds_what_its_manifest_says(tmp_path):
     assert command in (ROOT / "docs/kubectl-mpa.md").read_text()
 
 
+@pytest.fixture(scope="module")
+def krew():
+    """krew itself, and the check of its index, made by Go once. A Go that cannot fetch them is a failure."""
+    done = subprocess.run([ROOT / "tests/cluster/build", "krew"], capture_output=True, text=True)
+    if done.returncode and "needs Go" in done.stderr:
+        pytest.skip("krew installs nothing here: there is no Go of 1.24 or newer to build it with")
+    assert done.returncode == 0, done.stderr
+    program = pathlib.Path(done.stdout.strip())
+    return program, program.with_name("validate-krew-manifest")
+
+
+def test_krew_installs_it(krew, tmp_path):
+    """As docs/kubectl-mpa.md has it, by krew's own code; nothing is fetched."""
+    program, check = krew
+    run(ROOT / "tools/krew", "--version", "1.2.3", "--program", BUILD / "mpactl", "--out", tmp_path)
+    manifest, (archive,) = tmp_path / "mpa.yaml", tmp_path.glob("*.tar.gz")
+    run(check, "-manifest", manifest, "-skip-install")
+    home = tmp_path / "krew"
+    install = [program, "install", f"--manifest={manifest}", f"--archive={archive}"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "KREW_ROOT": str(home), "KREW_NO_UPGRADE_CHECK": "1"}
+    whole = archive.read_bytes()
+    archive.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    refused = subprocess.run(install, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert refused.returncode and "checksum" in refused.stderr and not (home / "bin/kubectl-mpa").exists()
+    archive.write_bytes(whole)
+    run(*install, env=env, stdin=subprocess.DEVNULL)
+    linked = home / "bin/kubectl-mpa"
+    assert linked.resolve() == home / "store/mpa/v1.2.3/kubectl-mpa"
+    for argv in (["version"], ["--help"], ["top", "--help"]):
+        assert run(linked, *argv) == run(BUILD / "kubectl-mpa", *argv)
+    command, = re.findall(r"ln -s .*", manifest.read_text())
+    run("sh", "-c", command, env=env)
+    assert run(home / "bin/kubectl_complete-mpa", "expl").splitlines()[-1] == ":4"
+
+
 def test_install(tmp_path):
     build = tmp_path / "build"
     build.mkdir()
