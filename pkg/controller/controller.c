@@ -147,7 +147,8 @@ static struct entry *entry_of(const struct controller *c, const struct kube_work
 
 void controller_pods_changed(struct controller *c, const struct kube_workload *owner)
 {
-    struct entry *e = entry_of(c, owner);
+    struct entry *e = entry_of(c, owner), *rival = e ? entry_rival(e) : NULL;
+    e = rival ? rival : e; /* a Revision's pods are its Service's, too */
     if (e) {
         e->pods_changed = true;
         controller_wake(c, 0);
@@ -163,26 +164,16 @@ void controller_workload_changed(struct controller *c, const struct kube_workloa
     }
 }
 
-/* Of several MPAs with one target, one that acts has it before one in mode Off, and the oldest of
- * these before the younger ones. */
-static bool comes_before(const struct entry *a, const struct entry *b)
-{
-    bool a_off = a->mpa.spec.mode == API_MODE_OFF, b_off = b->mpa.spec.mode == API_MODE_OFF;
-    if (a_off != b_off)
-        return b_off;
-    if (a->mpa.created_ms != b->mpa.created_ms)
-        return a->mpa.created_ms < b->mpa.created_ms;
-    return strcmp(a->key, b->key) < 0;
-}
-
 static void index_target(struct controller *c, struct entry *e)
 {
     if (e->mpa.uid == NULL)
         return;
     cleanup_free char *target = entry_target_key(e);
     const struct entry *holder = map_get(&c->by_target, target);
-    if (holder == NULL || comes_before(e, holder))
+    if (holder == NULL || entry_comes_before(e, holder))
         map_put(&c->by_target, target, e);
+    if (entry_is_part(e))
+        map_put(&c->parts, e->key, e);
 }
 
 /* The next one in line takes its place. */
@@ -191,6 +182,7 @@ static void unindex(struct controller *c, const struct entry *e)
     if (e->mpa.uid == NULL)
         return;
     cleanup_free char *target = entry_target_key(e);
+    map_remove(&c->parts, e->key);
     if (map_get(&c->by_target, target) != e)
         return;
     map_remove(&c->by_target, target);
@@ -328,6 +320,7 @@ void controller_free(struct controller *c)
         live_stop(c->live);
     map_free(&c->entries, free_entry);
     map_free(&c->by_target, NULL);
+    map_free(&c->parts, NULL);
     map_free(&c->pools, NULL);
     learner_free(c->learner);
     timeline_free(c->timeline);

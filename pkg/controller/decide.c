@@ -90,20 +90,43 @@ static bool find_target(struct round *r)
 }
 
 /* --- 3. is it ours alone? -------------------------------------------------------------------- */
-static const struct entry *rival_of(const struct entry *e)
-{
-    cleanup_free char *target = entry_target_key(e);
-    const struct entry *holder = map_get(&e->controller->by_target, target);
-    return holder != e && holder && holder->mpa.spec.mode != API_MODE_OFF ? holder : NULL;
-}
+#define REASON_OWNED "OwnedByAnother"
 
 /* In mode Off nothing is touched anyway: people try us beside what they have. */
-static bool refuse_owned(struct round *r, const char *kind, const char *name)
+static bool goes_on(const struct round *r)
 {
-    say(r, API_COND_ABLE_TO_SCALE, false, "OwnedByAnother",
+    return r->entry->mpa.spec.mode == API_MODE_OFF;
+}
+
+static bool refuse_scaled(struct round *r, const char *kind, const char *name)
+{
+    say(r, API_COND_ABLE_TO_SCALE, false, REASON_OWNED,
         "%s %s is scaled by %s %s: delete that one, or this", r->workload->kind, r->workload->name,
         kind, name);
-    return r->entry->mpa.spec.mode == API_MODE_OFF;
+    return goes_on(r);
+}
+
+static bool refuse_rival(struct round *r, const struct entry *rival)
+{
+    const struct api_spec *its = &rival->mpa.spec;
+    if (strcmp(its->target_kind, r->workload->kind) == 0)
+        return refuse_scaled(r, API_KIND, rival->mpa.name);
+    say(r, API_COND_ABLE_TO_SCALE, false, REASON_OWNED,
+        "%s %s and %s %s have Revisions in common, and " API_KIND
+        " %s scales the latter: delete that one, or this",
+        r->workload->kind, r->workload->name, its->target_kind, its->target_name, rival->mpa.name);
+    return goes_on(r);
+}
+
+/* What is set on a part, the whole undoes. */
+static bool refuse_part(struct round *r)
+{
+    const struct kube_workload *w = r->workload;
+    say(r, API_COND_ABLE_TO_SCALE, false, REASON_OWNED,
+        "%s %s belongs to %s %s, which says how many replicas it has: name %s", w->kind, w->name,
+        w->owner_kind, w->owner_name,
+        strcmp(w->owner_kind, "Revision") == 0 ? "its Knative Service" : "that one");
+    return goes_on(r);
 }
 
 /* There is no pod. Those that a platform makes for the next request get the size decided before. */
@@ -127,12 +150,12 @@ static bool check_alone(struct round *r)
     const struct kube_scaler *scaler = world->scaler(
         world->self, spec->target_kind, e->mpa.namespace_, spec->target_name, true, resources);
     if (scaler)
-        return refuse_owned(r, scaler->kind, scaler->name);
-    const struct entry *rival = rival_of(e);
+        return refuse_scaled(r, scaler->kind, scaler->name);
+    const struct entry *rival = entry_rival(e);
     if (rival)
-        return refuse_owned(r, API_KIND, rival->mpa.name);
+        return refuse_rival(r, rival);
     if (r->workload->owner_kind)
-        return refuse_owned(r, r->workload->owner_kind, r->workload->owner_name);
+        return refuse_part(r);
     say(r, API_COND_ABLE_TO_SCALE, true, "SucceededGetScale", "%s %s has %d replica(s)",
         r->workload->kind, r->workload->name, r->workload->replicas_wanted);
     e->may_size = spec->mode != API_MODE_OFF && !e->mpa.paused;

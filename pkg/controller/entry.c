@@ -56,15 +56,15 @@ void entry_release(struct entry *e)
     free(e);
 }
 
-/* What a platform's own autoscaler was held to is taken back. The workload itself stays as it is.
- */
+/* What a platform's own autoscaler was held to is taken back, unless another MPA holds it. The
+ * workload itself stays as it is. */
 static void hand_back(const struct entry *e)
 {
     const struct world *world = &e->controller->world;
     struct error err;
     bool acts = e->mpa.uid && e->mpa.spec.mode != API_MODE_OFF;
-    const struct kube_workload *w =
-        acts && world->hand_back && e->controller->leading ? entry_workload(e, &err) : NULL;
+    bool may = acts && world->hand_back && e->controller->leading && !entry_rival(e);
+    const struct kube_workload *w = may ? entry_workload(e, &err) : NULL;
     if (w)
         world->hand_back(world->self, w);
 }

@@ -57,7 +57,8 @@ struct controller {
     struct controller_options options;
     struct map entries;   /* namespace/name → struct entry */
     struct map by_target; /* entry_target_key → the entry that has the target */
-    struct map pools;     /* namespace/group → what the members of a harvest group leave */
+    struct map parts; /* key → the entry, of those whose target may be a part of another one */
+    struct map pools; /* namespace/group → what the members of a harvest group leave */
     bool leading, stopping;
     bool untold;     /* a status was left for the next pass, as too many writes wait */
     size_t begin_at; /* in entries: where the next pass begins, with the first that was left */
@@ -155,6 +156,14 @@ bool controller_has(const struct controller *controller, const char *namespace_)
 void controller_leave(struct controller *controller);
 /* By what MPAs with the same target are told. */
 char *entry_target_key(const struct entry *entry);
+/* rival.c */
+/* The MPA to which this one has to leave its target, or a part of it, or NULL. */
+struct entry *entry_rival(const struct entry *entry);
+/* Of several MPAs with one target, one that acts has it before one in mode Off, and the oldest of
+ * these before the younger ones. */
+bool entry_comes_before(const struct entry *a, const struct entry *b);
+/* Whether what it names may be a part of what another MPA names. */
+bool entry_is_part(const struct entry *entry);
 void controller_pods_changed(struct controller *controller, const struct kube_workload *owner);
 /* controller_catch_up will be called after so long, or sooner. */
 void controller_wake(struct controller *controller, int64_t in_ms);

@@ -46,6 +46,12 @@ static const struct kube_scaler *find_scaler(void *self, const char *kind, const
     return kube_cache_scaler(live->cache, kind, namespace_, name, replicas, resources);
 }
 
+static void find_whole(void *self, const struct kube_target *target, struct kube_whole *out)
+{
+    const struct live *live = self;
+    kube_cache_whole(live->cache, target, out);
+}
+
 static void collect(void *self, struct observe *observe, void (*on_done)(void *arg), void *arg)
 {
     (void)self;
@@ -164,6 +170,7 @@ static struct world world_of(struct live *live)
         .workload = find_workload,
         .pods = find_pods,
         .scaler = find_scaler,
+        .whole = find_whole,
         .collect = collect,
         .set_replicas = set_replicas,
         .undone = undone,

@@ -94,9 +94,8 @@ static bool is_of_knative(const struct entry *e)
 /* A paused MPA holds all as it is, as one does that cannot be followed. */
 static bool has_say(const struct entry *e)
 {
-    cleanup_free char *target = is_of_knative(e) ? entry_target_key(e) : NULL;
-    return target && !e->invalid && !e->mpa.paused && e->mpa.spec.mode != API_MODE_OFF &&
-           map_get(&e->controller->by_target, target) == e;
+    return is_of_knative(e) && !e->invalid && !e->mpa.paused && e->mpa.spec.mode != API_MODE_OFF &&
+           !entry_rival(e);
 }
 
 /* Nobody measures those without a share; the activator, which they stay behind, tells of requests.

@@ -33,6 +33,9 @@ struct world {
     const struct kube_scaler *(*scaler)(void *self, const char *kind, const char *namespace_,
                                         const char *name, bool replicas, bool resources);
 
+    /* As kube_cache_whole. NULL: no target is a part of another one here. */
+    void (*whole)(void *self, const struct kube_target *target, struct kube_whole *out);
+
     /* --- what is measured ------------------------------------------------------------------ */
     /* Brings new figures into observe, then calls on_done; at once or later. */
     void (*collect)(void *self, struct observe *observe, void (*on_done)(void *arg), void *arg);

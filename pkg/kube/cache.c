@@ -578,6 +578,14 @@ size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_wo
     return kube_knative_revisions(cache->knative, workload, out);
 }
 
+void kube_cache_whole(const struct kube_cache *cache, const struct kube_target *target,
+                      struct kube_whole *out)
+{
+    *out = (struct kube_whole){"", ""};
+    if (strcmp(target->api_version, KUBE_KNATIVE) == 0)
+        kube_knative_whole(cache->knative, target, out);
+}
+
 static int32_t ready_below(const struct kube_cache *cache, const char *owner_uid,
                            const char *namespace_)
 {

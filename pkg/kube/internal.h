@@ -123,6 +123,9 @@ const struct kube_workload *kube_knative_find(struct kube_knative *knative,
 size_t kube_knative_revisions(const struct kube_knative *knative,
                               const struct kube_workload *workload,
                               struct kube_revision out[KUBE_MAX_REVISIONS]);
+/* As kube_cache_whole. */
+void kube_knative_whole(const struct kube_knative *knative, const struct kube_target *target,
+                        struct kube_whole *out);
 /* What somebody has asked for that routes to the Revision with this uid, or NULL. */
 const struct kube_workload *kube_knative_uid(const struct kube_knative *knative, const char *uid);
 

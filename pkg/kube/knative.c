@@ -30,6 +30,7 @@ struct route { /* of a Service or a Configuration: who gets the traffic */
     struct share shares[KUBE_MAX_REVISIONS];
     size_t count;
     char *namespace_, *name, uid[KUBE_UID_SIZE];
+    char *service;                   /* that has made it; NULL: none has */
     char *class;                     /* of the template */
     bool class_is_ours, alone, made; /* as in kube_template */
 };
@@ -105,6 +106,7 @@ static void route_free(void *value)
         free(r->shares[i].revision);
     free(r->namespace_);
     free(r->name);
+    free(r->service);
     free(r->class);
     free(r);
 }
@@ -129,7 +131,10 @@ static void read_template(struct route *r, const json_t *object)
         json_path(object, "spec", "template", "metadata", "annotations", NULL);
     r->class = xstrdup(json_str(json_object_get(annotations, KUBE_CLASS)));
     r->alone = json_object_size(annotations) == 1;
-    r->made = kube_controlling_owner(object) != NULL;
+    const json_t *owner = kube_controlling_owner(object);
+    r->made = owner != NULL;
+    if (strcmp(json_str(json_object_get(owner, "kind")), service.kind) == 0)
+        r->service = xstrdup(json_str(json_object_get(owner, "name")));
     /* A Configuration that a Service has made has the Service's annotations, too. */
     r->class_is_ours = *annotation(object, KUBE_OWNED) != '\0' && !r->made;
 }
@@ -272,6 +277,20 @@ size_t kube_knative_revisions(const struct kube_knative *k, const struct kube_wo
     if (w->resource == &service)
         add_left_behind(k, w, out, &count);
     return count;
+}
+
+void kube_knative_whole(const struct kube_knative *k, const struct kube_target *t,
+                        struct kube_whole *out)
+{
+    if (k->scalers && strcmp(t->kind, revision.kind) == 0) {
+        const struct pa *p = kube_store_get(k->scalers, t->namespace_, t->name);
+        if (p)
+            *out = (struct kube_whole){p->service, p->configuration};
+    } else if (k->configurations && strcmp(t->kind, configuration.kind) == 0) {
+        const struct route *r = kube_store_get(k->configurations, t->namespace_, t->name);
+        if (r && r->service)
+            out->service = r->service;
+    }
 }
 
 /* --- targets ---------------------------------------------------------------------------------- */

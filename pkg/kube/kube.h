@@ -297,6 +297,11 @@ struct kube_revision {
 bool kube_is_knative(const struct kube_workload *workload);
 size_t kube_cache_revisions(const struct kube_cache *cache, const struct kube_workload *workload,
                             struct kube_revision out[KUBE_MAX_REVISIONS]);
+struct kube_whole { /* whose Revisions a target's are among; "": none's, or it is not known (yet) */
+    const char *service, *configuration;
+};
+void kube_cache_whole(const struct kube_cache *cache, const struct kube_target *target,
+                      struct kube_whole *out);
 /* --- of OpenWhisk (openwhisk.c): an action is a workload of bare pods, told by their labels, or by
  * their names where no label tells and no other action can have them. kube_cache_workload fails
  * with ERROR_CONFLICT where an action has none but pods that may be another's. */

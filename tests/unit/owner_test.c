@@ -442,6 +442,124 @@ static void replicas_that_come_to_more_are_no_rescale_again(void **state)
     assert_false(wrote(w, "/events", "'reason':'SuccessfulRescale'"));
 }
 
+#define NAMED_MPA(name, created, mode, kind, target)                                               \
+    "{'apiVersion':'autoscaling.faasrl.io/v1alpha1','kind':'MultidimPodAutoscaler'," META(         \
+        name,                                                                                      \
+        ",'creationTimestamp':'2026-01-01T00:00:0" created                                         \
+        "Z'") ",'spec':{'scaleTargetRef':{'apiVersion':'serving.knative.dev/v1','kind':'" kind     \
+              "','name':'" target                                                                  \
+              "'},'goals':{'latency':{'target':'300ms'}},'constraints':{'global':{"                \
+              "'maxReplicas':5}},'policy':{'updateMode':'" mode                                    \
+              "'},'recommenders':[{'name':'somebody'}]},'status':{'desiredReplicas':2}}"
+#define OF_SERVICE(name, created)  NAMED_MPA(name, created, "Auto", "Service", "f")
+#define OF_REVISION(name, created) NAMED_MPA(name, created, "Auto", "Revision", "f-1")
+#define STATUS_OF(name)            "/multidimpodautoscalers/" name "/status"
+#define YIELDS(what, to, kind, of)                                                                 \
+    what " and " kind " " of " have Revisions in common, and MultidimPodAutoscaler " to            \
+         " scales the latter: delete that one, or this"
+
+/* Revision f-1 of Configuration f of Service f, which gets no requests. */
+static void overlap(struct scene *w, const char *mpas)
+{
+    w->objects[0] = (struct object){"multidimpodautoscalers", mpas};
+    w->objects[1] = (struct object){"/services?", SPLIT_SERVICE("f", "", "", SHARE("f-2", "100"))};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1") "," REVISION("f-2")};
+    w->objects[3] = (struct object){
+        "/podautoscalers?",
+        "{" META("f-1",
+                 ",'labels':{'serving.knative.dev/service':'f',"
+                 "'serving.knative.dev/configuration':'f'}") ",'status':{"
+                                                             "'desiredScale':1}}," SCALER(
+                                                                 "f-2", "", "'desiredScale':1")};
+    w->objects[4] = (struct object){
+        "/configurations?",
+        "{" META("f", ",'ownerReferences':[{'kind':'Service','name':'f','uid':'u-f',"
+                      "'controller':true}]") ",'spec':{'template':{}},'status':{"
+                                             "'latestReadyRevisionName':'f-2'}}"};
+}
+
+static void a_revision_is_left_to_its_services_mpa(void **state)
+{
+    struct scene *w = *state;
+    overlap(w, OF_SERVICE("a", "1") "," OF_REVISION("b", "2"));
+    start(w);
+    fake_run_until(&w->fake, wrote(w, STATUS_OF("b"), YIELDS("Revision f-1", "a", "Service", "f")));
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-2", "min-scale':'2'"));
+    assert_false(wrote(w, "/podautoscalers/f-1", ""));
+    assert_true(wrote(w, "/events", "'reason':'OwnedByAnother'"));
+    assert_false(wrote(w, STATUS_OF("a"), "OwnedByAnother"));
+}
+
+static void a_service_is_left_to_an_older_mpa_of_its_revision(void **state)
+{
+    struct scene *w = *state;
+    overlap(w, OF_REVISION("a", "1") "," OF_SERVICE("b", "2"));
+    start(w);
+    fake_run_until(&w->fake, wrote(w, STATUS_OF("b"), YIELDS("Service f", "a", "Revision", "f-1")));
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1", "min-scale':'2'"));
+    assert_false(wrote(w, "/podautoscalers/f-2", ""));
+}
+
+static void a_configuration_is_between_them(void **state)
+{
+    struct scene *w = *state;
+    overlap(w, OF_REVISION("c", "3") "," OF_SERVICE("b", "2") "," NAMED_MPA("a", "1", "Auto",
+                                                                            "Configuration", "f"));
+    start(w);
+    fake_run_until(&w->fake,
+                   wrote(w, STATUS_OF("b"), YIELDS("Service f", "a", "Configuration", "f")));
+    fake_run_until(&w->fake, wrote(w, STATUS_OF("c"), YIELDS("Revision f-1", "b", "Service", "f")));
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-2", "min-scale':'2'"));
+}
+
+static void an_older_mpa_in_mode_off_is_no_rival(void **state)
+{
+    struct scene *w = *state;
+    overlap(w, NAMED_MPA("a", "1", "Off", "Revision", "f-1") "," OF_SERVICE("b", "2"));
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-2", "min-scale':'2'"));
+    fake_run_until(&w->fake, wrote(w, STATUS_OF("a"), YIELDS("Revision f-1", "b", "Service", "f")));
+    assert_false(wrote(w, STATUS_OF("b"), "OwnedByAnother"));
+}
+
+/* Nothing that the Service's MPA has set is taken back. */
+static void who_yielded_leaves_nothing_behind(void **state)
+{
+    struct scene *w = *state;
+    overlap(w, OF_SERVICE("a", "1") "," OF_REVISION("b", "2"));
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", STEERED, "'desiredScale':1")};
+    start(w);
+    fake_run_until(&w->fake, wrote(w, STATUS_OF("b"), "OwnedByAnother"));
+    cleanup_free char *text = fake_quoted("{'metadata':{'name':'b','namespace':'s'}}");
+    cleanup_json json_t *gone = json_loads(text, 0, NULL);
+    controller_mpa(w->controller, gone, true);
+    int64_t began_ms = clock_mono_ms();
+    fake_run_until(&w->fake, clock_mono_ms() - began_ms > 1500);
+    assert_false(wrote(w, "/podautoscalers/f-1", HANDED_BACK));
+}
+
+static void a_deployment_of_a_revision_is_left_alone(void **state)
+{
+    struct scene *w = *state;
+    overlap(w,
+            "{'apiVersion':'autoscaling.faasrl.io/v1alpha1','kind':'MultidimPodAutoscaler'," META(
+                "m", "") ",'spec':{'scaleTargetRef':{'apiVersion':'apps/v1','kind':'Deployment',"
+                         "'name':'d'},'goals':{'latency':{'target':'300ms'}},'constraints':{'"
+                         "global':{'maxReplicas':5}},"
+                         "'recommenders':[{'name':'somebody'}]}}");
+    w->objects[5] = (struct object){
+        "/deployments?",
+        "{" META("d", ",'ownerReferences':[{'kind':'Revision','name':'f-1','uid':'u-f-1',"
+                      "'controller':true}]") ",'spec':{'replicas':1}}"};
+    start(w);
+    fake_run_until(&w->fake,
+                   wrote(w, STATUS_OF("m"),
+                         "Deployment d belongs to Revision f-1, which says how many replicas it "
+                         "has: name its Knative Service"));
+    assert_false(wrote(w, "/deployments/d", ""));
+}
+
 static void a_refusal_is_an_event(void **state)
 {
     struct scene *w = *state;
@@ -472,6 +590,12 @@ int main(void)
         TEST(who_sleeps_wakes_where_there_is_no_mpa_at_all),
         TEST(bounds_that_are_set_back_are_told),
         TEST(replicas_that_come_to_more_are_no_rescale_again),
+        TEST(a_revision_is_left_to_its_services_mpa),
+        TEST(a_service_is_left_to_an_older_mpa_of_its_revision),
+        TEST(a_configuration_is_between_them),
+        TEST(an_older_mpa_in_mode_off_is_no_rival),
+        TEST(who_yielded_leaves_nothing_behind),
+        TEST(a_deployment_of_a_revision_is_left_alone),
         TEST(a_refusal_is_an_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
