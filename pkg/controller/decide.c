@@ -89,6 +89,19 @@ static bool find_target(struct round *r)
     return true;
 }
 
+/* What cannot be owned is steered. */
+static bool check_own(struct round *r)
+{
+    const struct world *world = &r->entry->controller->world;
+    struct error err = {0};
+    if (r->entry->mpa.spec.knative_own && world->may_own &&
+        world->may_own(world->self, r->workload, &err) < 0)
+        say(r, API_COND_CONFIG_UNSUPPORTED, true, "CannotOwn",
+            "spec.policy.knative is Own, but %s; until then Knative's own autoscaler is steered",
+            err.message);
+    return true;
+}
+
 /* --- 3. is it ours alone? -------------------------------------------------------------------- */
 #define REASON_OWNED "OwnedByAnother"
 
@@ -830,8 +843,8 @@ static void end(struct round *r)
 void entry_decide(struct entry *e)
 {
     static bool (*const steps[])(struct round *) = {
-        check_spec, find_target, check_alone, check_cpu, look,
-        recommend,  share_cpu,   pass_guard,  act,
+        check_spec, find_target, check_own, check_alone, check_cpu,
+        look,       recommend,   share_cpu, pass_guard,  act,
     };
     struct round r;
     begin(&r, e);

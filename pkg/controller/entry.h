@@ -292,6 +292,8 @@ void owner_free(struct owner *owner);
 void owner_begin(struct owner *owner); /* a target of Knative is asked for, or ours is there */
 /* Something of theirs may have changed. NULL is fine. */
 void owner_wake(struct owner *owner);
+/* As in struct world. */
+int owner_may_own(void *self, const struct kube_workload *workload, struct error *err);
 /* As in struct world, for those of these Revisions that are of our class. */
 void owner_set_replicas(struct owner *owner, const struct kube_revision *revisions, size_t count,
                         const struct world_wish *wish, actuate_done on_done, void *arg);

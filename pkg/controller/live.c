@@ -175,6 +175,7 @@ static struct world world_of(struct live *live)
         .set_replicas = set_replicas,
         .undone = undone,
         .comes_to = comes_to,
+        .may_own = owner_may_own,
         .hand_back = hand_back,
         .resize = resize,
         .write_status = write_status,

@@ -313,22 +313,42 @@ static void on_claimed(void *arg, const struct error *err)
     entry_release(e);
 }
 
-/* An author's class stays. What a Service has made is as that Service says: it would undo ours. */
+/* An author's class stays. What a Service has made is as that Service says: it would undo ours. And
+ * a Revision keeps the class that it was made with. */
+int owner_may_own(void *self, const struct kube_workload *w, struct error *err)
+{
+    const struct live *live = self;
+    struct kube_template t;
+    if (!kube_is_knative(w))
+        return 0;
+    if (!kube_cache_template(live->cache, w, &t))
+        return w->owned ? 0
+                        : error_set(err, ERROR_INVALID,
+                                    "a Revision keeps the class that it was made with: name the "
+                                    "Service or Configuration of %s",
+                                    w->name);
+    if (strcmp(t.class, KUBE_OUR_CLASS) == 0 || (!*t.class && !t.made))
+        return 0;
+    if (t.made)
+        return error_set(err, ERROR_INVALID,
+                         "a Service has made Configuration %s, and says its class: name that one",
+                         w->name);
+    return error_set(err, ERROR_INVALID,
+                     "the template of %s %s has class %s: take its annotation " KUBE_CLASS " away",
+                     w->kind, w->name, t.class);
+}
+
 static void claim(const struct owner *o, struct entry *e)
 {
     struct kube_template t;
-    struct error err, made = {0};
+    struct error err;
     int64_t now_ms = clock_mono_ms();
     const struct kube_workload *w = entry_workload(e, &err);
-    if (!w || !kube_cache_template(o->live->cache, w, &t) || *t.class || now_ms < e->claim_after_ms)
+    if (!w || owner_may_own(o->live, w, &err) < 0 || !kube_cache_template(o->live->cache, w, &t) ||
+        *t.class || now_ms < e->claim_after_ms)
         return;
     e->claim_after_ms = now_ms + CLAIM_MS;
     entry_hold(e);
-    if (t.made) {
-        error_set(&made, ERROR_INVALID, "a Service has made it: name that one");
-        on_claimed(e, &made);
-        return;
-    }
     actuate_claim(o->live->kube, &t, on_claimed, e);
 }
 

@@ -51,6 +51,9 @@ struct world {
     /* What so many replicas come to there, where a part of the traffic needs at least one each.
      * NULL: to as many. */
     int (*comes_to)(void *self, const struct kube_workload *workload, int replicas, int most);
+    /* Fails where that autoscaler's place cannot be taken, though the MPA says so; err tells what
+     * would be right. NULL: there are none here. */
+    int (*may_own)(void *self, const struct kube_workload *workload, struct error *err);
     /* Such a platform does as it did before; nothing to others. NULL: there are none here. */
     void (*hand_back)(void *self, const struct kube_workload *workload);
     actuate_send resize;

@@ -257,10 +257,12 @@ static void add_left_behind(const struct kube_knative *k, const struct kube_work
                             struct kube_revision *out, size_t *count)
 {
     const struct pa *p;
-    for (size_t at = 0; (p = kube_store_next(k->scalers, &at));)
-        if ((p->steered || p->claim) && strcmp(p->service, w->name) == 0 &&
+    for (size_t at = 0; (p = kube_store_next(k->scalers, &at));) {
+        const char *whole = w->resource == &service ? p->service : p->configuration;
+        if ((p->steered || p->claim) && strcmp(whole, w->name) == 0 &&
             strcmp(p->namespace_, w->namespace_) == 0 && !is_in(out, *count, p->name))
             add_revision(k, w->namespace_, p->name, 0, out, count);
+    }
 }
 
 size_t kube_knative_revisions(const struct kube_knative *k, const struct kube_workload *w,
@@ -274,8 +276,7 @@ size_t kube_knative_revisions(const struct kube_knative *k, const struct kube_wo
     const struct route *r = route_of(k, w);
     for (size_t i = 0; r && i < r->count; i++)
         add_revision(k, w->namespace_, r->shares[i].revision, r->shares[i].percent, out, &count);
-    if (w->resource == &service)
-        add_left_behind(k, w, out, &count);
+    add_left_behind(k, w, out, &count);
     return count;
 }
 
@@ -354,6 +355,7 @@ static void on_scaler(void *arg, void *value, bool deleted)
     if (p->claim)
         k->listener.on_owned(k->listener.arg);
     tell_target(k, service.kind, p->namespace_, p->service);
+    tell_target(k, configuration.kind, p->namespace_, p->configuration);
     tell_target(k, revision.kind, p->namespace_, p->name);
 }
 

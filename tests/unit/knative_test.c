@@ -186,6 +186,31 @@ static void a_configuration_is_its_newest_revision(void **state)
     assert_int_equal(kube_cache_pods(w->cache, f, NULL, 0), 2);
 }
 
+#define OF_CONFIGURATION(name, annotations)                                                        \
+    "{" META(name, "pa-" name,                                                                     \
+             ",'annotations':{" annotations                                                        \
+             "},'labels':{'serving.knative.dev/configuration':'f'}") "}"
+
+/* A Configuration is often one of no Service: nobody else would give older Revisions back. */
+static void what_a_configuration_held_before_is_its_own_again(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    w->lists[SCALERS] =
+        OF_CONFIGURATION("f-1", "'autoscaling.knative.dev/min-scale':'3','autoscaling.faasrl.io/"
+                                "steered':'true'") "," OF_CONFIGURATION(
+            "f-2", "'autoscaling.knative.dev/min-scale':'1'");
+    const struct kube_workload *f = await(w, "Configuration", "f", &err);
+    size_t count = kube_cache_revisions(w->cache, f, all);
+    assert_int_equal(count, 2);
+    assert_true(all[1].steered && all[1].percent == 0);
+    actuate_steer(w->fake.kube, &all[1], 1, 2, 4, on_done, w);
+    fake_run_until(&w->fake, w->answers == 1);
+    assert_non_null(strstr(w->written[0], "podautoscalers/f-1"));
+    assert_non_null(strstr(w->written[0], "\"autoscaling.faasrl.io/steered\":null"));
+}
+
 static void a_revision_is_itself(void **state)
 {
     struct world *w = *state;
@@ -666,6 +691,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_service_has_the_pods_of_all_it_routes_to),
         TEST(a_configuration_is_its_newest_revision),
+        TEST(what_a_configuration_held_before_is_its_own_again),
         TEST(a_revision_is_itself),
         TEST(traffic_that_moves_is_followed),
         TEST(what_is_not_there_or_not_ours_is_told),

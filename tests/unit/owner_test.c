@@ -123,6 +123,12 @@ static bool wrote(const struct scene *w, const char *where, const char *what)
     return false;
 }
 
+/* Words with quotes in them, which wrote() would take for those of JSON. */
+static bool told(const struct scene *w, const char *what)
+{
+    return strstr(w->log, what) && wrote(w, "/multidimpodautoscalers/m/status", "");
+}
+
 static void start(struct scene *w)
 {
     struct error err = {0};
@@ -163,6 +169,8 @@ static int teardown(void **state)
 
 #define SERVICES_F "/namespaces/s/services/f"
 
+#define KPA "'autoscaling.knative.dev/class':'kpa.autoscaling.knative.dev'"
+
 static void a_template_without_a_class_gets_ours_if_the_mpa_says_own(void **state)
 {
     struct scene *w = *state;
@@ -179,9 +187,7 @@ static void what_an_author_has_set_stays(void **state)
 {
     struct scene *w = *state;
     w->objects[0] = (struct object){"multidimpodautoscalers", MPA("f", "'knative':'Own'")};
-    w->objects[1] = (struct object){
-        "/services?",
-        SERVICE("f", "", "'autoscaling.knative.dev/class':'kpa.autoscaling.knative.dev'")};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", KPA)};
     w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
     w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
     start(w);
@@ -190,23 +196,63 @@ static void what_an_author_has_set_stays(void **state)
     assert_false(wrote(w, SERVICES_F, ""));
 }
 
+#define CANNOT_OWN(why)                                                                            \
+    "spec.policy.knative is Own, but " why "; until then Knative's own autoscaler is steered"
+#define CONFIGURATION(more, annotations)                                                           \
+    "{" META("f", more) ",'spec':{'template':{'metadata':{'annotations':{" annotations             \
+                        "}}}},'status':{'latestReadyRevisionName':'f-1'}}"
+
+static void own(struct scene *w, const char *mpa)
+{
+    w->objects[0] = (struct object){"multidimpodautoscalers", mpa};
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", "")};
+    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
+    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
+}
+
 /* It would be undone: the Service says what is in it. */
 static void what_a_service_has_made_cannot_be_owned(void **state)
 {
     struct scene *w = *state;
-    w->objects[0] =
-        (struct object){"multidimpodautoscalers",
-                        MPA_ON("Configuration", "f", "'knative':'Own'", "'minReplicas':1")};
-    w->objects[1] = (struct object){
-        "/configurations?",
-        "{" META("f",
-                 BY("u-s")) ",'spec':{'template':{}},'status':{'latestReadyRevisionName':'f-1'}}"};
-    w->objects[2] = (struct object){"/revisions?", REVISION("f-1")};
-    w->objects[3] = (struct object){"/podautoscalers?", SCALER("f-1", "", "'desiredScale':1")};
+    own(w, MPA_ON("Configuration", "f", "'knative':'Own'", "'minReplicas':1"));
+    w->objects[4] = (struct object){"/configurations?", CONFIGURATION(BY("u-s"), "")};
     start(w);
     fake_run_until(&w->fake, wrote(w, "/events", "'reason':'CannotOwn'"));
-    assert_true(wrote(w, "/events", "a Service has made it: name that one"));
+    fake_run_until(&w->fake, told(w, CANNOT_OWN("a Service has made Configuration f, and says its "
+                                                "class: name that one")));
     assert_false(wrote(w, "/configurations/f", ""));
+}
+
+static void a_configuration_of_its_own_can_be_owned(void **state)
+{
+    struct scene *w = *state;
+    own(w, MPA_ON("Configuration", "f", "'knative':'Own'", "'minReplicas':1"));
+    w->objects[4] = (struct object){"/configurations?", CONFIGURATION("", "")};
+    start(w);
+    fake_run_until(&w->fake,
+                   wrote(w, "/namespaces/s/configurations/f", CLASS_PATCH("'true'", "{" OURS "}")));
+    assert_false(wrote(w, "", "'reason':'CannotOwn'"));
+}
+
+static void a_revision_keeps_its_class(void **state)
+{
+    struct scene *w = *state;
+    own(w, MPA_ON("Revision", "f-1", "'knative':'Own'", "'minReplicas':1"));
+    start(w);
+    fake_run_until(&w->fake, told(w, CANNOT_OWN("a Revision keeps the class that it was made with: "
+                                                "name the Service or Configuration of f-1")));
+    fake_run_until(&w->fake, wrote(w, "/events", "'reason':'CannotOwn'"));
+}
+
+static void an_authors_class_is_told(void **state)
+{
+    struct scene *w = *state;
+    own(w, MPA("f", "'knative':'Own'"));
+    w->objects[1] = (struct object){"/services?", SERVICE("f", "", KPA)};
+    start(w);
+    fake_run_until(&w->fake, told(w, CANNOT_OWN("the template of Service f has class "
+                                                "kpa.autoscaling.knative.dev: take its annotation "
+                                                "autoscaling.knative.dev/class away")));
 }
 
 static void a_class_that_is_refused_is_told(void **state)
@@ -262,6 +308,33 @@ static void who_sleeps_wakes_for_a_request_to_the_least(void **state)
     w->held = HOLDS("f-1");
     fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
     fake_run_until(&w->fake, wrote(w, "/podautoscalers/f-1/status", "'desiredScale':2"));
+}
+
+/* No template is theirs, or it is of our class already. */
+static void those_of_our_class_wake_by_any_name(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->objects[0] = (struct object){
+        "multidimpodautoscalers", MPA_ON("Revision", "f-1", "'knative':'Own'", "'minReplicas':2")};
+    w->held = HOLDS("f-1");
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
+    assert_false(wrote(w, "", "'reason':'CannotOwn'"));
+}
+
+static void a_configurations_wake_likewise(void **state)
+{
+    struct scene *w = *state;
+    sleep_in(w);
+    w->objects[0] =
+        (struct object){"multidimpodautoscalers",
+                        MPA_ON("Configuration", "f", "'knative':'Own'", "'minReplicas':2")};
+    w->objects[5] = (struct object){"/configurations?", CONFIGURATION(BY("u-s"), OURS)};
+    w->held = HOLDS("f-1");
+    start(w);
+    fake_run_until(&w->fake, wrote(w, "/deployments/d-f-1/scale", "{'spec':{'replicas':2}}"));
+    assert_false(wrote(w, "", "'reason':'CannotOwn'"));
 }
 
 /* The least is five replicas: three, one and one, as each needs one to serve. One without any
@@ -577,6 +650,11 @@ int main(void)
         TEST(a_template_without_a_class_gets_ours_if_the_mpa_says_own),
         TEST(what_an_author_has_set_stays),
         TEST(what_a_service_has_made_cannot_be_owned),
+        TEST(a_configuration_of_its_own_can_be_owned),
+        TEST(a_revision_keeps_its_class),
+        TEST(an_authors_class_is_told),
+        TEST(those_of_our_class_wake_by_any_name),
+        TEST(a_configurations_wake_likewise),
         TEST(a_class_that_is_refused_is_told),
         TEST(a_class_of_ours_goes_with_its_mpa),
         TEST(who_sleeps_wakes_for_a_request_to_the_least),
