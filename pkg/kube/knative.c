@@ -27,8 +27,9 @@ struct share {
 };
 
 struct route { /* of a Service or a Configuration: who gets the traffic */
-    struct share shares[KUBE_MAX_REVISIONS];
-    size_t count;
+    struct share *shares;
+    size_t count; /* at most KUBE_MAX_ROUTED, */
+    bool more;    /* though there are more */
     char *namespace_, *name, uid[KUBE_UID_SIZE];
     char *service;                   /* that has made it; NULL: none has */
     char *class;                     /* of the template */
@@ -104,6 +105,7 @@ static void route_free(void *value)
     struct route *r = value;
     for (size_t i = 0; i < r->count; i++)
         free(r->shares[i].revision);
+    free(r->shares);
     free(r->namespace_);
     free(r->name);
     free(r->service);
@@ -121,8 +123,13 @@ static void add_share(struct route *r, const char *name, json_int_t given)
             r->shares[i].percent = sum < 100 ? sum : 100;
             return;
         }
-    if (*name && percent > 0 && r->count < KUBE_MAX_REVISIONS)
-        r->shares[r->count++] = (struct share){xstrdup(name), percent};
+    if (!*name || percent == 0)
+        return;
+    r->more |= r->count == KUBE_MAX_ROUTED;
+    if (r->more)
+        return;
+    r->shares = xrealloc(r->shares, r->count + 1, sizeof(*r->shares));
+    r->shares[r->count++] = (struct share){xstrdup(name), percent};
 }
 
 static void read_template(struct route *r, const json_t *object)
@@ -427,6 +434,19 @@ static int32_t plus(int32_t a, int32_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT32_MAX : sum; /* both are counts */
 }
 
+/* Those that were left out would have nobody, and the others more than their share. */
+static int check_count(const struct kube_knative *k, const struct kube_workload *w,
+                       struct error *err)
+{
+    const struct route *r = w->resource == &revision ? NULL : route_of(k, w);
+    if (!r || !r->more)
+        return 0;
+    return error_set(err, ERROR_INVALID,
+                     "%s %s gives requests to more than %d Revisions: give fewer of them a share "
+                     "of the traffic",
+                     w->kind, w->name, KUBE_MAX_ROUTED);
+}
+
 static int sum_up(struct kube_knative *k, struct target *t, struct error *err)
 {
     struct kube_revision all[KUBE_MAX_REVISIONS];
@@ -468,7 +488,9 @@ const struct kube_workload *kube_knative_find(struct kube_knative *k,
     if (await(k, kind, err) < 0)
         return NULL;
     struct target *t = target_of(k, kind, wanted);
-    return sum_up(k, t, err) < 0 ? NULL : &t->workload;
+    if (check_count(k, &t->workload, err) < 0 || sum_up(k, t, err) < 0)
+        return NULL;
+    return &t->workload;
 }
 
 const struct kube_workload *kube_knative_uid(const struct kube_knative *k, const char *uid)

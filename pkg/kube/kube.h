@@ -283,7 +283,8 @@ size_t kube_cache_pods(const struct kube_cache *cache, const struct kube_workloa
 #define KUBE_MIN_SCALE       "autoscaling.knative.dev/min-scale"
 #define KUBE_MAX_SCALE       "autoscaling.knative.dev/max-scale"
 #define KUBE_STEERED         "autoscaling.faasrl.io/steered" /* the two above are ours */
-#define KUBE_MAX_REVISIONS   32
+#define KUBE_MAX_ROUTED      100 /* Revisions with a share: shares are whole percents */
+#define KUBE_MAX_REVISIONS   128 /* with those that are still held, and have lost theirs */
 struct kube_revision {
     const char *namespace_, *name, *uid;
     const char *class;            /* who scales it */

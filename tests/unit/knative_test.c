@@ -197,10 +197,10 @@ static void what_a_configuration_held_before_is_its_own_again(void **state)
     struct world *w = *state;
     struct error err;
     struct kube_revision all[KUBE_MAX_REVISIONS];
-    w->lists[SCALERS] =
-        OF_CONFIGURATION("f-1", "'autoscaling.knative.dev/min-scale':'3','autoscaling.faasrl.io/"
-                                "steered':'true'") "," OF_CONFIGURATION(
-            "f-2", "'autoscaling.knative.dev/min-scale':'1'");
+    w->lists[SCALERS] = OF_CONFIGURATION(
+        "f-1",
+        "'autoscaling.knative.dev/min-scale':'3','autoscaling.faasrl.io/"
+        "steered':'true'") "," OF_CONFIGURATION("f-2", "'autoscaling.knative.dev/min-scale':'1'");
     const struct kube_workload *f = await(w, "Configuration", "f", &err);
     size_t count = kube_cache_revisions(w->cache, f, all);
     assert_int_equal(count, 2);
@@ -230,6 +230,67 @@ static void traffic_that_moves_is_followed(void **state)
     const struct kube_workload *f = find(w, "Service", "f", &err);
     assert_int_equal(f->replicas_wanted, 3);
     assert_int_equal(kube_cache_pods(w->cache, f, NULL, 0), 2);
+}
+
+/* Of so many, with one percent each, and the lists of them. */
+struct many {
+    struct buf traffic, revisions, scalers;
+};
+
+static void many_make(struct many *m, int count)
+{
+    struct buf *all[] = {&m->traffic, &m->revisions, &m->scalers};
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        buf_init(all[i], 1 << 20);
+    for (int i = 0; i < count; i++) {
+        const char *comma = i ? "," : "";
+        int failed = buf_printf(all[0], "%s{'revisionName':'r-%d','percent':1}", comma, i);
+        failed |= buf_printf(all[1], "%s" REVISION("r-%d", "u-%d", ""), comma, i, i);
+        failed |= buf_printf(all[2], "%s" SCALER("r-%d", "", "1", "1"), comma, i, i);
+        assert_int_equal(failed, 0);
+    }
+}
+
+static void many_free(struct many *m)
+{
+    buf_free(&m->traffic);
+    buf_free(&m->revisions);
+    buf_free(&m->scalers);
+}
+
+static const struct kube_workload *await_many(struct world *w, int count, struct error *err)
+{
+    struct many m;
+    many_make(&m, count);
+    cleanup_free char *service = xasprintf(ROUTED("%s"), m.traffic.data);
+    w->lists[SERVICES] = service;
+    w->lists[REVISIONS] = m.revisions.data;
+    w->lists[SCALERS] = m.scalers.data;
+    const struct kube_workload *f = await(w, "Service", "f", err);
+    many_free(&m);
+    return f;
+}
+
+/* None of them is left out: each has one percent at least, so that there can be no more. */
+static void a_hundred_revisions_are_one_service(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    struct kube_revision all[KUBE_MAX_REVISIONS];
+    const struct kube_workload *f = await_many(w, 100, &err);
+    assert_non_null(f);
+    assert_int_equal(f->replicas, 100);
+    assert_int_equal(kube_cache_revisions(w->cache, f, all), 100);
+}
+
+static void more_than_can_be_are_told(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    assert_null(await_many(w, 101, &err));
+    assert_int_equal(err.code, ERROR_INVALID);
+    assert_string_equal(err.message, "Service f gives requests to more than 100 Revisions: give "
+                                     "fewer of them a share of the traffic");
 }
 
 static void what_is_not_there_or_not_ours_is_told(void **state)
@@ -694,6 +755,8 @@ int main(void)
         TEST(what_a_configuration_held_before_is_its_own_again),
         TEST(a_revision_is_itself),
         TEST(traffic_that_moves_is_followed),
+        TEST(a_hundred_revisions_are_one_service),
+        TEST(more_than_can_be_are_told),
         TEST(what_is_not_there_or_not_ours_is_told),
         TEST(our_floor_is_what_is_wanted),
         TEST(one_of_our_class_is_told_with_all_that_belongs_to_it),
