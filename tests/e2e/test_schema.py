@@ -15,7 +15,8 @@ from harness import ROOT, api_proxy, columns, get, kubectl, post
 
 HERE = pathlib.Path(__file__).parent
 CRD = ROOT / "crds" / "multidimpodautoscalers.yaml"
-EXAMPLES = [ROOT / "deploy" / "examples" / name for name in ("mpa.yaml", "startup-boost.yaml", "knative-own.yaml")]
+EXAMPLES = [ROOT / "deploy" / "examples" / name for name in ("mpa.yaml", "startup-boost.yaml", "knative-own.yaml",
+                                                           "rollout.yaml")]
 MPACTL = os.environ.get("MPACTL", str(ROOT / "build" / "mpactl"))
 
 TABLE = yaml.safe_load((HERE / "bad_manifests.yaml").read_text())
