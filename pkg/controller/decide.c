@@ -284,6 +284,11 @@ static bool look(struct round *r)
     if (seen->latency_state == LATENCY_MISSING)
         say(r, API_COND_SCALING_ACTIVE, false, "LatencyMissing",
             "%s: utilisation alone decides, and nothing shrinks", r->view.latency_trouble);
+    else if (observe_calls_wait(&r->view))
+        say(r, API_COND_SCALING_ACTIVE, true, "CallsWait",
+            "latency and usage are known, but calls wait for a pod longer than the goal before "
+            "they run, by openwhisk_action_waitTime_seconds: more invokers would help, CPU does "
+            "not");
     else
         say(r, API_COND_SCALING_ACTIVE, true, "ValidMetricFound", "%s",
             seen->latency_state == LATENCY_NO_TRAFFIC ? "no requests at present, usage is known"

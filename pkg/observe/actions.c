@@ -12,16 +12,16 @@ static void alike_free(void *value)
     free(a);
 }
 
-static void buckets_free(void *value)
+static void action_free(void *value)
 {
-    struct bucket_set *set = value;
-    free(set->items);
-    free(set);
+    struct action_figures *f = value;
+    free(f->latency.items);
+    free(f);
 }
 
 void figures_free_actions(struct figures *figures)
 {
-    map_free(&figures->actions, buckets_free);
+    map_free(&figures->actions, action_free);
     map_free(&figures->ends, alike_free);
 }
 
@@ -82,23 +82,24 @@ void figures_keep_actions(struct figures *figures, const struct figures *before)
 
 /* --- figures -----------------------------------------------------------------------------------
  */
-static struct bucket_set *set_of(struct figures *figures, const char *name)
+static struct action_figures *figures_of(struct figures *figures, const char *name)
 {
-    struct bucket_set *set = map_get(&figures->actions, name);
-    if (!set) {
-        set = xcalloc(1, sizeof(*set));
-        map_put(&figures->actions, name, set);
+    struct action_figures *f = map_get(&figures->actions, name);
+    if (!f) {
+        f = xcalloc(1, sizeof(*f));
+        map_put(&figures->actions, name, f);
     }
-    return set;
+    return f;
 }
 
 static void add_series(struct figures *figures, const struct prom_series *series)
 {
-    double upper;
+    double upper = NAN;
+    bool waits = strcmp(prom_label(series, "part"), "wait") == 0;
     const char *exported = prom_label(series, "exported_namespace");
     const char *namespace_ = *exported ? exported : prom_label(series, "namespace");
     const char *path = prom_label(series, "action"), *caller = prom_label(series, "initiator");
-    if (series->sample_count == 0 || !*path || !figures_bucket_bound(series, &upper))
+    if (series->sample_count == 0 || !*path || (!waits && !figures_bucket_bound(series, &upper)))
         return;
     double rate = series->samples[series->sample_count - 1].value;
     cleanup_free char *name = xasprintf("%s/%s", namespace_, path);
@@ -106,8 +107,10 @@ static void add_series(struct figures *figures, const struct prom_series *series
         figures_know_action(figures, name);
     if (*caller && strcmp(caller, namespace_) != 0)
         know_caller(figures, name, caller);
-    if (isfinite(rate))
-        buckets_add(set_of(figures, name), upper, rate);
+    if (isfinite(rate) && waits)
+        figures_of(figures, name)->wait += rate;
+    else if (isfinite(rate))
+        buckets_add(&figures_of(figures, name)->latency, upper, rate);
 }
 
 void figures_add_actions(struct figures *figures, const struct prom_result *result)

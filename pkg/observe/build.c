@@ -290,19 +290,28 @@ static void add_common_latency(const struct observe *o, const struct kube_worklo
     free(set.items);
 }
 
-/* OpenWhisk measures by action, not by pod. */
+/* OpenWhisk measures by action, not by pod. Each activation counts in both: what it waits for a
+ * pod, and what it takes from then on. Quantiles of the two do not add up, so the wait is a mean,
+ * and no part of the latency: CPU would be given in vain. */
 static void add_action_latency(const struct observe *o, const char *action,
                                struct observe_view *view)
 {
-    const struct bucket_set *found = map_get(&o->newest->actions, action);
+    const struct action_figures *found = map_get(&o->newest->actions, action);
     if (o->newest->failure[PROM_ACTION_BUCKETS])
         return miss_latency(view, "%s", o->newest->failure[PROM_ACTION_BUCKETS]);
-    if (!found)
+    if (!found || (found->latency.count == 0 && found->latency.absurd == 0))
         return miss_latency(view, "OpenWhisk's user-events have no figures of this action");
     struct bucket_set set = {0};
-    buckets_merge(&set, found);
+    buckets_merge(&set, &found->latency);
     read_buckets(view, &set);
     free(set.items);
+    if (view->seen.requests_per_s > 0)
+        view->wait_ms = found->wait / view->seen.requests_per_s * 1000;
+}
+
+bool observe_calls_wait(const struct observe_view *view)
+{
+    return view->seen.goal_ms > 0 && view->wait_ms > view->seen.goal_ms;
 }
 
 static void add_latency(const struct observe *o, const struct observe_subject *subject,
@@ -312,7 +321,7 @@ static void add_latency(const struct observe *o, const struct observe_subject *s
     view->seen.percentile = spec->latency_percentile;
     view->seen.goal_ms = (double)spec->latency_target_us / 1000;
     view->seen.latency_ms = view->seen.requests_per_s = view->seen.concurrency = NAN;
-    view->seen.late_share = NAN;
+    view->seen.late_share = view->wait_ms = NAN;
     if (spec->latency_query && spec->latency_target_us > 0)
         add_own_latency(o, subject, view);
     else if (kube_is_action(subject->workload))

@@ -35,6 +35,11 @@ struct own_figures { /* the answer of an MPA's own latency query */
     double value_s;
 };
 
+struct action_figures {
+    struct bucket_set latency;
+    double wait; /* for a pod: seconds of all callers together, in a second; 0: perhaps unknown */
+};
+
 /* Which actions have pods whose names end alike; two are enough to tell that one is not alone. */
 struct alike {
     char *first, *second;
@@ -42,7 +47,7 @@ struct alike {
 
 struct figures {
     struct map pods;    /* "namespace/pod" → struct pod_figures */
-    struct map actions; /* "namespace/package/action" of OpenWhisk → struct bucket_set */
+    struct map actions; /* "namespace/package/action" of OpenWhisk → struct action_figures */
     struct map ends;    /* end of pods' names → struct alike */
     bool knows_actions; /* all that OpenWhisk has figures of */
     struct map own;     /* key of the MPA → struct own_figures */

@@ -92,11 +92,15 @@ struct observe_view {
     struct recommend_pod *pods;
     const struct kube_pod **kube_pods; /* those that count, in the same order */
     char latency_trouble[256];         /* why latency is MISSING, else "" */
-    bool no_series;                    /* it was asked for, but there is none of these pods */
+    double wait_ms; /* of a call of OpenWhisk for a pod, in the mean; latency begins after it. NaN:
+                     * unknown */
+    bool no_series; /* it was asked for, but there is none of these pods */
 };
 /* Fails when nothing is known of the pods' usage. The strings belong to the subject. */
 int observe_build(const struct observe *observe, const struct observe_subject *subject,
                   struct observe_view *out, struct error *err);
+/* Whether calls wait for a pod longer than the goal says that they may take from then on. */
+bool observe_calls_wait(const struct observe_view *view);
 void observe_view_clear(struct observe_view *view);
 /* Whether it stands beside the container that serves in a pod of Knative, and the MPA does not name
  * it: its size is not ours. */

@@ -54,10 +54,14 @@ static const struct {
          "label_replace(max by (namespace, pod) (rate(target_info{namespace=~"
          "\"$namespaces\",kn_revision_name!=\"\"}[$window])), \"le\", \"+Inf\", \"\", \"\")"},
     /* Of OpenWhisk's user-events. Its label `namespace` is a user's; where a scrape puts
-     * Kubernetes' one there, Prometheus calls it exported_namespace. */
-    [PROM_ACTION_BUCKETS] = {"openwhisk",
-                             "sum by (exported_namespace, namespace, initiator, action, le) "
-                             "(rate(openwhisk_action_duration_seconds_bucket[$window]))"},
+     * Kubernetes' one there, Prometheus calls it exported_namespace. The duration has the
+     * initialisation in it already; how long calls wait for a pod comes by itself. */
+    [PROM_ACTION_BUCKETS] =
+        {"openwhisk",
+         "sum by (exported_namespace, namespace, initiator, action, le) "
+         "(rate(openwhisk_action_duration_seconds_bucket[$window])) or "
+         "sum by (exported_namespace, namespace, initiator, action, part) (label_replace("
+         "rate(openwhisk_action_waitTime_seconds_sum[$window]), \"part\", \"wait\", \"\", \"\"))"},
 };
 
 const char *prom_metric_name(enum prom_metric metric)

@@ -659,6 +659,41 @@ static void test_latency_of_an_action(void **state)
     stop(s);
 }
 
+#define WAITS(initiator, action, seconds)                                                          \
+    "{\"metric\":{\"namespace\":\"guest\",\"initiator\":\"" initiator "\",\"action\":\"" action    \
+    "\",\"part\":\"wait\"},\"value\":[1,\"" seconds "\"]}"
+#define TEN_WITHIN_100_MS                                                                          \
+    ACTIVATIONS("\"namespace\":\"guest\"", "guest", "hello", "0.1", "10")                          \
+    "," ACTIVATIONS("\"namespace\":\"guest\"", "guest", "hello", "+Inf", "10")
+
+/* The mean over all callers, beside a latency without it. */
+static void test_waits_for_a_pod_are_told_by_themselves(void **state)
+{
+    struct script *s = start("");
+    (void)state;
+    s->mpa.spec.latency_target_us = 250000;
+    make_action(s, "guest/hello");
+    s->actions = TEN_WITHIN_100_MS "," WAITS("guest", "hello", "2") "," WAITS(
+        "other", "hello", "0.4") "," WAITS("guest", "else", "90");
+    assert_int_equal(look_at_action(s), 0);
+    assert_true(s->view.seen.latency_ms <= 100);
+    assert_true(fabs(s->view.wait_ms - 240) < 1e-6);
+    assert_false(observe_calls_wait(&s->view));
+    s->actions = TEN_WITHIN_100_MS "," WAITS("guest", "hello", "2.6");
+    assert_int_equal(look_at_action(s), 0);
+    assert_true(observe_calls_wait(&s->view));
+    /* A query of somebody's own may not bring them. */
+    s->actions = TEN_WITHIN_100_MS;
+    assert_int_equal(look_at_action(s), 0);
+    assert_false(observe_calls_wait(&s->view));
+    /* By itself it is no latency. */
+    s->actions = WAITS("guest", "hello", "2.6");
+    assert_int_equal(look_at_action(s), 0);
+    assert_int_equal(s->view.seen.latency_state, LATENCY_MISSING);
+    assert_false(observe_calls_wait(&s->view));
+    stop(s);
+}
+
 /* An MPA in ns may name anybody's action: docs/security.md says that its latency is told. */
 static void test_latency_of_another_users_action_is_told(void **state)
 {
@@ -800,6 +835,7 @@ int main(void)
         cmocka_unit_test(test_figures_as_json),
         cmocka_unit_test(test_figures_can_be_given),
         cmocka_unit_test(test_latency_of_an_action),
+        cmocka_unit_test(test_waits_for_a_pod_are_told_by_themselves),
         cmocka_unit_test(test_latency_of_another_users_action_is_told),
         cmocka_unit_test(test_actions_with_pods_of_the_same_names),
         cmocka_unit_test(test_actions_that_mpas_name_are_known),
