@@ -27,8 +27,9 @@ def function(with_knative):
             kubectl("delete", "mpa", "--all", "-n", namespace)
 
 
-def make_autoscaler(namespace, **spec):
+def make_autoscaler(namespace, called="primes", **spec):
     made = copy.deepcopy(knative.AUTOSCALER)
+    made["metadata"]["name"] = called
     made["spec"].update(spec)
     kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(made))
 
@@ -180,6 +181,18 @@ def test_other_kinds_are_targets(with_knative, kind):
             wait("its pods are resized", lambda: cpu_of(namespace, revision, "user-container") == {"300m"}, 60)
             kubectl("delete", "mpa", "primes", "-n", namespace)
             wait("all is handed back", lambda: bounds(namespace, revision) == (None, None, None), 20)
+
+
+def test_parts_are_left_to_the_services_autoscaler(function):
+    namespace, revision = function
+    wait("the Service is found", lambda: condition_is(namespace, "AbleToScale", "True"), 30)
+    time.sleep(1.1)  # so that the others are younger: times have whole seconds
+    for kind, name in (("Configuration", "primes"), ("Revision", revision)):
+        target = {"apiVersion": "serving.knative.dev/v1", "kind": kind, "name": name}
+        make_autoscaler(namespace, kind.lower(), scaleTargetRef=target)
+        said = wait(f"that of the {kind} yields", lambda: condition_is(
+            namespace, "AbleToScale", "False", "OwnedByAnother", name=kind.lower()), 30)
+        assert "Service primes have Revisions in common, and MultidimPodAutoscaler primes" in said["message"]
 
 
 def test_another_class_and_a_missing_service_are_told(with_knative):
