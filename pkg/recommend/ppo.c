@@ -7,9 +7,10 @@
 #define CAREFUL_AT 0.8  /* of the allowed late requests spent: from there on CPU grows */
 #define CAREFUL    0.5  /* by this for as many again, */
 #define MOST_CARE  0.5  /* of them at most: what a first burst has cost cannot be bought back */
-#define SHORT_S    3600 /* after CPU was not to be had: for so long it counts as short, */
-#define MODEST     1.1  /* no more than this times what the model says is asked for, */
-#define HOLD_AT    2    /* and what is there is held, if as much of the allowed late is spent */
+#define MODEST     1.1  /* where CPU is short: times what the model, corrected, says, at most; */
+#define STAY       1.25 /* what is there stays if another choice saves less than this; */
+#define HOLD_AT    2    /* and with as much of the allowed late spent, what was needed lately is */
+#define HOLD_S     600  /* held */
 #define FEW        3    /* allowed late requests: fewer say little */
 
 static void *ppo_create(double memory_s, const double *params)
@@ -74,6 +75,17 @@ static struct sizing_choice fewest(struct ppo *p, const struct ppo_plan *plan, i
     return (struct sizing_choice){most, plan->look->size.max};
 }
 
+/* Others take at once what is given back where CPU is short: little is not worth that. */
+static struct sizing_choice stay(struct ppo *p, const struct ppo_plan *plan, int replicas,
+                                 struct sizing_choice best)
+{
+    const struct look *l = plan->look;
+    struct sizing_choice now = {replicas, l->size.now};
+    bool is_enough = l->sized && l->even && replicas == l->seen->replicas_wanted &&
+                     with_replicas(p, plan, replicas).milli <= now.milli;
+    return plan->is_short && is_enough && cost_of(now) <= STAY * cost_of(best) ? now : best;
+}
+
 /* Replicas stay where changing them saves little. Until new ones are ready, those that are there
  * get the CPU to do without them: that takes less than a second. */
 static struct sizing_choice choose(struct ppo *p, const struct ppo_plan *plan)
@@ -90,9 +102,9 @@ static struct sizing_choice choose(struct ppo *p, const struct ppo_plan *plan)
         best = same;
     if (best.replicas > ready && ready > 0) {
         double boost = with_replicas(p, plan, ready).milli;
-        best.milli = fmax(best.milli, fmin(boost, plan->look->size.max));
+        best.milli = fmax(best.milli, fmin(boost, recommend_ppo_most_milli(p, plan->look)));
     }
-    return best;
+    return stay(p, plan, now, best);
 }
 
 /* --- the recommender ------------------------------------------------------------------------- */
@@ -115,11 +127,12 @@ static void complete(const struct ppo *p, struct ppo_plan *plan)
     plan->rate = fmax(p->level * (1 + recommend_ppo_value(plan, POLICY_MARGIN)) + l->rate - l->came,
                       plan->ready.rate);
     plan->factor = exp(p->trim) * care(gone) * recommend_ppo_value(plan, POLICY_CPU);
-    if (!(l->seen->now_s - p->denied_s < SHORT_S)) /* so where it is NaN */
+    plan->is_short = recommend_ppo_is_short(p, l->seen->now_s);
+    if (!plan->is_short)
         return;
-    plan->factor = fmin(plan->factor, MODEST);
+    plan->factor = fmin(plan->factor, MODEST * fmax(1, exp(p->trim)));
     if (gone > HOLD_AT)
-        plan->rate = fmax(plan->rate, recommend_readiness_peak(p->readiness, SHORT_S));
+        plan->rate = fmax(plan->rate, recommend_readiness_peak(p->readiness, HOLD_S));
 }
 
 static void propose(struct ppo *p, const struct ppo_plan *plan, struct recommendation *out)
@@ -131,6 +144,7 @@ static void propose(struct ppo *p, const struct ppo_plan *plan, struct recommend
     recommend_set_replicas(l->seen, best.replicas, out);
     if (l->sized && isfinite(best.milli))
         recommend_set_pod_cpu(l->seen, best.milli, out);
+    p->asked_size = best.milli;
     p->asked_milli = l->sized ? best.replicas * best.milli : 0;
 }
 

@@ -24,8 +24,10 @@ struct ppo {
     double aim;            /* share of the allowed late requests, as last chosen */
     double surprised_s;    /* when a peak last found nothing ready; NaN: never */
     double asked_milli;    /* CPU of all pods, as last proposed; 0: nothing was */
+    double asked_size;     /* that of one */
     double asked_since_s;  /* since when so much was, and not there; NaN: it is */
     double denied_s;       /* when it was last not to be had; NaN: never */
+    double reach;          /* CPU that a pod had when nodes last refused it more; NaN: never */
     float usual[POLICY_FEATURE_COUNT];  /* slow means of what the policy sees, */
     double usual_s;                     /* of so much time */
     int32_t choices[POLICY_HEAD_COUNT]; /* its last ones */
@@ -35,6 +37,10 @@ struct ppo *recommend_ppo_new(void);
 void recommend_ppo_free(struct ppo *p);
 /* Learns from the interval, once. False: nothing is known of its requests yet. */
 bool recommend_ppo_learn(struct ppo *p, const struct look *l);
+/* Whether nodes have lately been short of CPU, */
+bool recommend_ppo_is_short(const struct ppo *p, double now_s);
+/* and the largest pod that they have room for, as far as that is known. */
+double recommend_ppo_most_milli(const struct ppo *p, const struct look *l);
 
 /* --- what a policy sees (ppo_features.c) ------------------------------------------------------ */
 void recommend_ppo_features(const struct ppo *p, const struct look *l, float *out);
@@ -51,6 +57,7 @@ struct ppo_plan {
     const int32_t *choices; /* one per head */
     struct readiness_choice ready;
     double rate, factor; /* to be ready for; on the model's CPU */
+    bool is_short;       /* nodes have lately had too little */
 };
 double recommend_ppo_value(const struct ppo_plan *plan, enum policy_head head);
 /* Writes the reason. */

@@ -17,6 +17,8 @@
 #define SPENT_S      14400.0
 #define PATIENCE_S   50.0 /* until what was asked for has to be there */
 #define NEARLY       0.9  /* of it */
+#define SHORT_S      3600 /* after CPU was not to be had: for so long it counts as short */
+#define FITS         0.8  /* of the goal: what a lone request may take in a pod of that size */
 
 struct ppo *recommend_ppo_new(void)
 {
@@ -27,7 +29,7 @@ struct ppo *recommend_ppo_new(void)
     p->readiness = recommend_readiness_new();
     p->aim =
         recommend_policy_heads[POLICY_LATE].values[recommend_policy_heads[POLICY_LATE].neutral];
-    p->surprised_s = p->asked_since_s = p->denied_s = NAN;
+    p->surprised_s = p->asked_since_s = p->denied_s = p->reach = NAN;
     return p;
 }
 
@@ -39,6 +41,40 @@ void recommend_ppo_free(struct ppo *p)
     recommend_sizing_free(p->sizing);
     recommend_readiness_free(p->readiness);
     free(p);
+}
+
+/* --- what nodes have ------------------------------------------------------------------------- */
+bool recommend_ppo_is_short(const struct ppo *p, double now_s)
+{
+    return now_s - p->denied_s < SHORT_S; /* not where it is NaN */
+}
+
+/* To ask for what a node has refused, again and again, is to have too little all the while: more
+ * pods are the way then, where there may be any, and unless a request alone needs a larger one. */
+double recommend_ppo_most_milli(const struct ppo *p, const struct look *l)
+{
+    bool may_be_more = l->seen->max_replicas > fmax(l->seen->min_replicas, 1);
+    if (!l->sized || isnan(p->reach) || !recommend_ppo_is_short(p, l->seen->now_s))
+        return l->size.max;
+    bool fits = p->demand.tail_s < FITS * l->goal_s * fmin(1, p->reach / 1000);
+    return fits && may_be_more ? clamp(p->reach, l->size.min, l->size.max) : l->size.max;
+}
+
+/* Whether nodes have the CPU that was asked for. */
+static void learn_denied(struct ppo *p, const struct look *l)
+{
+    double now_s = l->seen->now_s, has = l->ready * l->size.now;
+    if (l->even && has >= NEARLY * p->asked_milli) {
+        p->asked_since_s = NAN;
+        return;
+    }
+    if (isnan(p->asked_since_s))
+        p->asked_since_s = now_s;
+    if (!(now_s - p->asked_since_s > PATIENCE_S))
+        return;
+    p->denied_s = now_s;
+    if (l->size.now > 0 && l->size.now < NEARLY * p->asked_size)
+        p->reach = l->size.now;
 }
 
 /* --- the rate -------------------------------------------------------------------------------- */
@@ -55,6 +91,8 @@ static void learn_level(struct ppo *p, const struct look *l)
 static void set_sizing(struct ppo *p, const struct look *l)
 {
     const struct observation *seen = l->seen;
+    struct pod_size size = l->size;
+    size.max = recommend_ppo_most_milli(p, l);
     int first = seen->min_replicas > 0 ? seen->min_replicas : 1;
     recommend_sizing_set(
         p->sizing, &(struct sizing_task){
@@ -64,7 +102,7 @@ static void set_sizing(struct ppo *p, const struct look *l)
                        .goal_s = l->goal_s,
                        .allowed = 1 - l->quantile,
                        .late = PLANNED_LATE,
-                       .size = l->size,
+                       .size = size,
                        .least_replicas = first,
                        .most_replicas = seen->max_replicas > first ? seen->max_replicas : first,
                    });
@@ -112,18 +150,6 @@ static void learn_surprise(struct ppo *p, const struct look *l)
         p->planned_rate > 0 ? recommend_readiness_short(p->sizing, p->planned_rate, sure) : 0;
     if (p->short_now > 0)
         p->surprised_s = l->seen->now_s;
-}
-
-/* Whether nodes have the CPU that was asked for. */
-static void learn_denied(struct ppo *p, const struct look *l)
-{
-    double now_s = l->seen->now_s, has = l->ready * l->size.now;
-    if (l->even && has >= NEARLY * p->asked_milli)
-        p->asked_since_s = NAN;
-    else if (isnan(p->asked_since_s))
-        p->asked_since_s = now_s;
-    else if (now_s - p->asked_since_s > PATIENCE_S)
-        p->denied_s = now_s;
 }
 
 bool recommend_ppo_learn(struct ppo *p, const struct look *l)
