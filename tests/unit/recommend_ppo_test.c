@@ -495,7 +495,7 @@ static void what_is_expected_is_told(void **state)
     work_for(s, 4, 120, 600);
     double before = s->seen.replicas_wanted * s->seen.containers[0].request[CPU];
     live(s, 12, 200);
-    double after = s->out.replicas * scene_target(s), expected, more;
+    double after = s->out.replicas * scene_target(s), expected = NAN, more = NAN;
     const char *told = strstr(s->out.reason, "; expects p99 ");
     if (!told || sscanf(told, "; expects p99 %lfms, cpu %lf core", &expected, &more) != 2)
         fail_msg("\"%s\"", s->out.reason);

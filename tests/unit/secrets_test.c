@@ -396,7 +396,6 @@ static void test_files_of_prometheus(void **state)
     cleanup_free char *user = put(s, "user", "operator");
     cleanup_free char *password = put(s, "password", PASSWORD "\n\001");
     cleanup_free char *key = put(s, "key", PASSWORD);
-    cleanup_free char *below = path_of(s, "token/" PASSWORD);
     static const char *const urls[] = {
         "https://operator:" PASSWORD "@h",         "operator:" PASSWORD "@h:9090",
         "ftp://operator:" PASSWORD "@h",           "http://operator:" PASSWORD "@h:99999",
