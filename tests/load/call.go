@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -16,6 +18,7 @@ const (
 	firstSize  = 1500
 	timedCalls = 5
 	longest    = 10 * time.Second // of a timed call: a small pod may have little CPU
+	patience   = 30 * time.Second // while nobody listens yet: a service learns of its pods a little later than others do
 )
 
 var cpuTiming = regexp.MustCompile(`cpu;dur=([0-9.]+)`)
@@ -41,6 +44,17 @@ func timeCall(client *http.Client, target, host string) (float64, error) {
 	return strconv.ParseFloat(found[1], 64)
 }
 
+func timeCallOnceThere(client *http.Client, target, host string) (float64, error) {
+	begun := time.Now()
+	for {
+		cost, err := timeCall(client, target, host)
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Since(begun) > patience {
+			return cost, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // sizeCall gives the target an n with which a call takes about so many milliseconds of CPU: machines differ, and what a
 // fixed call costs on one says nothing of another.
 func sizeCall(client *http.Client, target, host string, cpuMs float64) (string, error) {
@@ -52,7 +66,7 @@ func sizeCall(client *http.Client, target, host string, cpuMs float64) (string, 
 	query.Set("n", strconv.Itoa(firstSize))
 	parsed.RawQuery = query.Encode()
 	for range timedCalls {
-		cost, err := timeCall(client, parsed.String(), host)
+		cost, err := timeCallOnceThere(client, parsed.String(), host)
 		if err != nil {
 			return "", err
 		}

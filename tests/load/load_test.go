@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -262,11 +263,13 @@ func TestAttackSendsAllRequests(t *testing.T) {
 	}
 }
 
+func tellCPU(w http.ResponseWriter, r *http.Request) {
+	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+	w.Header().Set("Server-Timing", fmt.Sprintf("cpu;dur=%.3f, pod;desc=p", float64(n)/500))
+}
+
 func TestCallsAreSized(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
-		w.Header().Set("Server-Timing", fmt.Sprintf("cpu;dur=%.3f, pod;desc=p", float64(n)/500))
-	}))
+	server := httptest.NewServer(http.HandlerFunc(tellCPU))
 	defer server.Close()
 	sized, err := sizeCall(newClient(time.Second, true), server.URL+"/sentiment?n=7&x=1", "", 12)
 	if err != nil || sized != server.URL+"/sentiment?n=6000&x=1" {
@@ -278,5 +281,25 @@ func TestCallsAreSized(t *testing.T) {
 	if _, err := sizeCall(newClient(time.Second, true), plain.URL, "", 12); err == nil ||
 		!strings.Contains(err.Error(), "Server-Timing") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestCallsAreSizedOnceSomebodyListens(t *testing.T) {
+	place, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := place.Addr().String()
+	place.Close()
+	server := &http.Server{Handler: http.HandlerFunc(tellCPU)}
+	defer server.Close()
+	time.AfterFunc(500*time.Millisecond, func() {
+		if late, err := net.Listen("tcp", address); err == nil {
+			server.Serve(late)
+		}
+	})
+	sized, err := sizeCall(newClient(time.Second, true), "http://"+address+"/sentiment", "", 12)
+	if err != nil || sized != "http://"+address+"/sentiment?n=6000" {
+		t.Errorf("%q, %v", sized, err)
 	}
 }
