@@ -24,6 +24,11 @@ def cells(page):
     return page.evaluate("[...document.querySelectorAll('#report-table tbody tr')].map(r => [...r.cells].map(c => c.innerText))")
 
 
+def plots_are(page, count):
+    """They are drawn in a later frame than the table."""
+    page.wait_for_function("count => document.querySelectorAll('.plot canvas').length === count", arg=count)
+
+
 @pytest.mark.parametrize("kind", ["html", "json"])
 def test_it_shows_what_was_written(fake, visit, files, kind):
     page = visit.open(fake.server.url, "#/report", wait="#report-file")
@@ -38,7 +43,7 @@ def test_it_shows_what_was_written(fake, visit, files, kind):
     page.get_by_role("button", name="Core-hours").click()
     hours = [float(c[7 if kind else 6]) for c in cells(page)]
     assert hours == sorted(hours)
-    assert page.locator(".plot canvas").count() == (4 if kind == "html" else 0)
+    plots_are(page, 4 if kind == "html" else 0)
     assert axe(page) == []
 
 
@@ -55,7 +60,7 @@ def test_plots_and_reasons(fake, visit, files):
     page.get_by_label("hpa").uncheck()
     assert "hpa" not in page.locator(".readout tbody").inner_text()
     page.locator("#plot-trace").select_option(index=1)
-    assert page.locator(".plot canvas").count() == 4
+    plots_are(page, 4)
     page.get_by_role("link", name="Learning", exact=True).click()
     page.locator(".plot canvas").first.wait_for(state="hidden")
     page.get_by_role("link", name="Report", exact=True).click()
