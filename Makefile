@@ -265,7 +265,7 @@ $(CHAOS)/preload.so: tests/chaos/preload/clock.c
 # The controller that the end-to-end tests run; the sanitized one finds more.
 CONTROLLER ?= build/faasrl-mpa
 e2e: all image $(FUNCTION) $(LOAD) cluster-up | $(BUILD)/.need-e2e ## end-to-end tests on the local cluster
-	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -o cache_dir=$(abspath build/e2e/pytest) tests/e2e $(PYTEST)
+	@CONTROLLER=$(CONTROLLER) $(PYTHON) -m pytest -q -o cache_dir=$(abspath build/pytest/$@) tests/e2e $(PYTEST)
 
 # Likewise the mpactl whose simulations and report are looked at.
 MPACTL ?= build/mpactl
@@ -300,7 +300,7 @@ DASHBOARD_VENV := build/venv-dashboard
 dashboard-test: all $(PAGE) | $(BUILD)/.need-dashboard ## the dashboard in a real browser (packages from PyPI and npm)
 	@PYTHON=$(PYTHON) tools/venv $(DASHBOARD_VENV) pytest==9.2.0 playwright==1.65.2 pillow==13.0.0
 	@axe=$$(tools/need-npm $(AXE)) && CONTROLLER=$(CONTROLLER) MPACTL=$(MPACTL) AXE="$$axe/axe.min.js" \
-	    $(DASHBOARD_VENV)/bin/python -B -m pytest -q -p no:cacheprovider tests/dashboard $(PYTEST)
+	    $(DASHBOARD_VENV)/bin/python -B -m pytest -q -o cache_dir=$(abspath build/pytest/$@) tests/dashboard $(PYTEST)
 dashboard-images: ## renew the pictures of the dashboard in docs/images
 	@DASHBOARD_IMAGES=docs/images $(MAKE) --no-print-directory dashboard-test PYTEST="-k picture"
 
