@@ -1,6 +1,7 @@
 """A real browser, with fakes of the controller to look at. What goes wrong in a page fails its test."""
 import os
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -66,6 +67,15 @@ def visit(chromium):
     visitor.end()
 
 
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    """One that has hardly learned anything, so that a better one is looked for."""
+    file = tmp_path_factory.mktemp("policy") / "policy"
+    subprocess.run([os.environ.get("MPACTL", "build/mpactl"), "policy", "--updates", "1", "--seed", "1", "--out", file], check=True,
+                   stdout=subprocess.PIPE)
+    return file
+
+
 @pytest.fixture
 def serve():
     """serve(count=…, token=…): a Fake that is served; .server has its address."""
@@ -129,13 +139,73 @@ class Work:
         return self.done() - before
 
 
+def becomes(page, probe):
+    """True, a little later at most: rows come and go while one looks."""
+    end = time.monotonic() + 30
+    while not probe():
+        assert time.monotonic() < end, "not within 30 s"
+        page.wait_for_timeout(20)
+
+
+def choices(select):
+    """What it can be set to, but for all."""
+    found = select.locator("option").evaluate_all("all => all.filter(o => o.value).map(o => [o.value, o.text])")
+    assert found
+    return found
+
+
+def filter_list(page):
+    """Each filter and each order of the list, one after the other."""
+    kinds = {"#namespace": lambda: {name.split("/")[0] for name in names(page)},
+             "#mode": lambda: {mode.split("\n")[0] for mode in column(page, "mode")}}
+    for id, shown in kinds.items():
+        for value, _ in choices(page.locator(id)):
+            page.locator(id).select_option(value)
+            becomes(page, lambda: shown() <= {value})
+        page.locator(id).select_option("")
+    chips, heads = page.locator("button.chip").all(), page.locator(".grid-head [aria-sort]").all()
+    assert len(chips) == 6 and len(heads) == 10
+    for chip in chips[1:]:
+        chip.click()
+        title = chip.locator("span").inner_text().split("\n")[-1].strip()
+        becomes(page, lambda: chip.get_attribute("aria-pressed") == "true" and all(title in h for h in column(page, "health")))
+    chips[0].click()
+    for head in heads:
+        head.locator("button").click()
+        becomes(page, lambda: head.get_attribute("aria-sort") != "none")
+
+
+def filter_events(page):
+    """Each kind of event, and each span of time."""
+    kind = page.get_by_label("Kind of event")
+    for value, _ in choices(kind):
+        kind.select_option(value)
+        becomes(page, lambda: page.locator(f".marks li:not(.{value})").count() == 0)
+    kind.select_option("")
+    spans = page.locator(".spans button").all()
+    assert len(spans) == 4
+    for span in spans:
+        span.click()
+        becomes(page, lambda: span.get_attribute("aria-pressed") == "true")
+
+
+def filter_learning(page):
+    state = page.get_by_label("State", exact=True)
+    for value, title in choices(state):
+        state.select_option(value)
+        becomes(page, lambda: all(title in s or value == "fallback" for s in column(page, "state")))
+    state.select_option("")
+
+
 def tour(page, mpa):
     """Through all views of an open page, wide and on a phone, light and dark: whatever is shown can be used by everyone. The
-    MPA is looked for by words first."""
+    MPA is looked for by words first, and each filter is tried."""
     for width, theme in ((1360, "light"), (360, "dark")):
         page.set_viewport_size({"width": width, "height": 900 if width > 600 else 740})
         page.emulate_media(color_scheme=theme)
         page.locator("a[data-view=list]").click()
+        if width > 600:
+            filter_list(page)
         page.locator("#search").fill("no such thing at all")
         page.get_by_text("No autoscaler is like that.").wait_for()
         page.locator("#search").fill(mpa.replace("/", " "))
@@ -144,10 +214,13 @@ def tour(page, mpa):
         check_view(page, width)
         page.locator(ROWS).nth(names(page).index(mpa)).click()
         page.wait_for_selector(".u-over")
+        filter_events(page)
         check_view(page, width)
         for view, sign in (("learning", "h1 >> text=Learning"), ("report", ".drop")):
             page.locator(f"a[data-view={view}]").click()
             page.wait_for_selector(sign)
+            if view == "learning":
+                filter_learning(page)
             check_view(page, width)
     page.set_viewport_size({"width": 1360, "height": 900})
     page.emulate_media(color_scheme="light")

@@ -53,9 +53,9 @@ def serves():
 
 
 @pytest.fixture(scope="module")
-def controller(cluster):
+def controller(cluster, policy):
     harness.deploy_function(cluster)
-    with harness.Controller("dashboard-page", f"--listen=127.0.0.1:{PORT}") as running:
+    with harness.Controller("dashboard-page", f"--listen=127.0.0.1:{PORT}", f"--policy={policy}") as running:
         harness.wait("it serves", serves, 30)
         yield running
 
@@ -72,7 +72,16 @@ def sign_in(visit, token):
     return page
 
 
-def test_an_mpa_that_comes_under_load(cluster, token, controller, visit):
+@pytest.fixture(scope="module")
+def learner(controller):
+    """The namespace of another, which asks for ppo and only tells."""
+    with harness.new_namespace() as namespace:
+        harness.deploy_function(namespace)
+        harness.apply(harness.EXAMPLE.replace("name: threshold", "name: ppo").replace("updateMode: Auto", 'updateMode: "Off"'), namespace)
+        yield namespace
+
+
+def test_an_mpa_that_comes_under_load(cluster, token, controller, learner, visit):
     page = sign_in(visit, token)
     mine = f"{cluster}/primes"
     assert mine not in names(page)
@@ -89,6 +98,9 @@ def test_an_mpa_that_comes_under_load(cluster, token, controller, visit):
     assert re.search(r"→", page.locator(".marks li").first.inner_text())
     assert "Ready" in page.locator(".conditions").inner_text()
     shoot(page, "cluster-mpa")
+    page.locator("a[data-view=learning]").click()
+    page.locator(ROWS, has_text=learner).wait_for()
+    assert names(page) == [f"{learner}/primes"]
     tour(page, mine)
     page.locator("#search").fill("")
     harness.kubectl("delete", "mpa", "primes", "-n", cluster)

@@ -2,7 +2,6 @@
 the Prometheus that it asks are those of tests/alerts/world.py, here with reviews of tokens."""
 import json
 import re
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import alike
-from conftest import ROWS, axe, column, names, tour
+from conftest import ROWS, axe, becomes, column, names, tour
 from fake import Fake
 from test_look import shoot
 
@@ -34,14 +33,6 @@ class ApiServer(world.ApiServer):
             where, = [spaces for name, spaces in USERS.values() if name == spec["user"]]
             review["status"] = {"allowed": bool({"", spec["resourceAttributes"].get("namespace", "")} & where)}
         self.answer(201, review)
-
-
-@pytest.fixture(scope="module")
-def policy(tmp_path_factory):
-    """One that has hardly learned anything, so that a better one is looked for."""
-    file = tmp_path_factory.mktemp("policy") / "policy"
-    subprocess.run([world.MPACTL, "policy", "--updates", "1", "--seed", "1", "--out", file], check=True, stdout=subprocess.PIPE)
-    return file
 
 
 @pytest.fixture
@@ -127,6 +118,7 @@ def test_what_was_found(run, visit, policy):
     page = sign_in(visit, controller, "#/learning")
     found = page.locator(ROWS).get_by_text(re.compile("^(Own policy|General policy)$"))
     found.wait_for(timeout=120000)
+    becomes(page, lambda: re.search(r" v\d \w+$", column(page, "policy")[0]))  # with the decision after
     own = found.inner_text() == "Own policy"
     name, policy_line = column(page, "policy")[0].split("\n")
     sha, version, origin = policy_line.split()

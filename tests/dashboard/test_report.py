@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import axe
+from conftest import axe, until
 from test_look import shoot
 
 RECOMMENDERS = ["threshold", "hpa"]
@@ -26,7 +26,7 @@ def cells(page):
 
 def plots_are(page, count):
     """They are drawn in a later frame than the table."""
-    page.wait_for_function("count => document.querySelectorAll('.plot canvas').length === count", arg=count)
+    until(page, f"document.querySelectorAll('.plot canvas').length === {count}")
 
 
 @pytest.mark.parametrize("kind", ["html", "json"])
