@@ -165,11 +165,23 @@ def function_url(namespace, path="/sentiment?n=1500"):
     return f"http://{ip}{path}"
 
 
+def listens(request):
+    """A service learns of its pods a little later than the API server does: until then it refuses connections."""
+    try:
+        urllib.request.urlopen(request, timeout=60).close()
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, ConnectionRefusedError):
+            return False
+        raise
+    return True
+
+
 def call_of(cpu_ms, url, host=None):
     """The path of a call that takes so much CPU on this machine: machines differ, and one is not equally fast at all times."""
     n, costs = 1500, []
+    request = urllib.request.Request(f"{url}/sentiment?n={n}", headers={"Host": host} if host else {})
+    wait("somebody listens", lambda: listens(request), 30)
     for _ in range(5):
-        request = urllib.request.Request(f"{url}/sentiment?n={n}", headers={"Host": host} if host else {})
         with urllib.request.urlopen(request, timeout=60) as answer:
             costs.append(float(re.match(r"cpu;dur=([0-9.]+)", answer.headers["Server-Timing"])[1]))
     return f"/sentiment?n={round(n * cpu_ms / statistics.median(costs))}"
