@@ -72,7 +72,7 @@ namespaces = itertools.count()
 
 @contextlib.contextmanager
 def new_namespace():
-    name = f"e2e-{next(namespaces)}"
+    name = f"e2e-{os.getpid()}-{next(namespaces)}"  # those of a run before may still be going
     kubectl("create", "namespace", name)
     kubectl("label", "namespace", name, "faasrl-e2e=true")
     try:

@@ -66,7 +66,7 @@ def mpactl_validate(*manifests):
 @pytest.fixture(scope="module")
 def schema(installed):
     """A namespace of a cluster that has the CRD as it is in the tree."""
-    name = "e2e-schema"
+    name = f"e2e-schema-{os.getpid()}"
     kubectl("create", "namespace", name, check=False)
     kubectl("label", "namespace", name, "faasrl-e2e=true", "--overwrite")
     yield name
