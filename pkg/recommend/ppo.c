@@ -76,13 +76,13 @@ static struct sizing_choice fewest(struct ppo *p, const struct ppo_plan *plan, i
 }
 
 /* Others take at once what is given back where CPU is short: little is not worth that. */
-static struct sizing_choice stay(struct ppo *p, const struct ppo_plan *plan, int replicas,
+static struct sizing_choice stay(const struct ppo_plan *plan, struct sizing_choice same,
                                  struct sizing_choice best)
 {
     const struct look *l = plan->look;
-    struct sizing_choice now = {replicas, l->size.now};
-    bool is_enough = l->sized && l->even && replicas == l->seen->replicas_wanted &&
-                     with_replicas(p, plan, replicas).milli <= now.milli;
+    struct sizing_choice now = {same.replicas, l->size.now};
+    bool is_enough =
+        l->sized && l->even && same.replicas == l->seen->replicas_wanted && same.milli <= now.milli;
     return plan->is_short && is_enough && cost_of(now) <= STAY * cost_of(best) ? now : best;
 }
 
@@ -104,7 +104,7 @@ static struct sizing_choice choose(struct ppo *p, const struct ppo_plan *plan)
         double boost = with_replicas(p, plan, ready).milli;
         best.milli = fmax(best.milli, fmin(boost, recommend_ppo_most_milli(p, plan->look)));
     }
-    return stay(p, plan, now, best);
+    return stay(plan, same, best);
 }
 
 /* --- the recommender ------------------------------------------------------------------------- */
