@@ -196,8 +196,8 @@ static double throttled(const struct observe *o, const struct observe_view *view
 }
 
 /* --- latency --------------------------------------------------------------------------------- */
-__attribute__((format(printf, 2, 3))) static void miss_latency(struct observe_view *view,
-                                                               const char *format, ...)
+PRINTF_LIKE(2, 3)
+static void miss_latency(struct observe_view *view, const char *format, ...)
 {
     va_list values;
     view->seen.latency_state = LATENCY_MISSING;
@@ -305,8 +305,9 @@ static void add_action_latency(const struct observe *o, const char *action,
     buckets_merge(&set, &found->latency);
     read_buckets(view, &set);
     free(set.items);
-    if (view->seen.requests_per_s > 0)
-        view->wait_ms = found->wait / view->seen.requests_per_s * 1000;
+    double wait_s = found->wait / view->seen.requests_per_s;
+    if (is_latency(wait_s)) /* not where nothing is called */
+        view->wait_ms = wait_s * 1000;
 }
 
 bool observe_calls_wait(const struct observe_view *view)

@@ -686,6 +686,11 @@ static void test_waits_for_a_pod_are_told_by_themselves(void **state)
     s->actions = TEN_WITHIN_100_MS;
     assert_int_equal(look_at_action(s), 0);
     assert_false(observe_calls_wait(&s->view));
+    /* What cannot be is not known. */
+    s->actions = TEN_WITHIN_100_MS "," WAITS("guest", "hello", "1e300");
+    assert_int_equal(look_at_action(s), 0);
+    assert_true(isnan(s->view.wait_ms));
+    assert_false(observe_calls_wait(&s->view));
     /* By itself it is no latency. */
     s->actions = WAITS("guest", "hello", "2.6");
     assert_int_equal(look_at_action(s), 0);
